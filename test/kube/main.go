@@ -1,0 +1,67 @@
+// Command kube is every Kubernetes program the tests and the demo start, in one
+// binary: a control plane (etcd, kube-apiserver, kube-controller-manager,
+// kube-scheduler), kwok, which plays the nodes, and kubectl.
+//
+// It runs the program it is called as (a symbolic link), or the one its first
+// argument names: "kube kubectl get pods". One binary links once, where six
+// would link the same libraries six times. It lives in a module of its own so
+// that Portico's go.mod never sees k8s.io/kubernetes.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+// programs maps a program's name to what runs it and returns its exit code.
+var programs = map[string]func() int{
+	"etcd":                    func() int { etcdmain.Main(os.Args); return 0 },
+	"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
+	"kube-controller-manager": func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
+	"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
+	"kubectl":                 runKubectl,
+	"kwok":                    runKwok,
+}
+
+func runKubectl() int {
+	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+		kubectlutil.CheckErr(err) // prints the way kubectl prints, and exits
+	}
+	return 0
+}
+
+func main() {
+	name := filepath.Base(os.Args[0])
+	if _, ok := programs[name]; !ok && len(os.Args) > 1 {
+		name, os.Args = os.Args[1], os.Args[1:]
+	}
+	run, ok := programs[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "kube: call me as, or with, one of: %s\n", strings.Join(names(), ", "))
+		os.Exit(2)
+	}
+	os.Exit(run())
+}
+
+func names() []string {
+	var out []string
+	for name := range programs {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
