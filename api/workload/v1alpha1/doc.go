@@ -1,0 +1,25 @@
+// Package v1alpha1 holds the KubernetesApplicationResource and the
+// KubernetesTarget, and every name Portico puts on the wire (wellknown.go).
+//
+// +kubebuilder:object:generate=true
+// +groupName=workload.crossplane.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is workload.crossplane.io/v1alpha1.
+var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
+
+// AddToScheme registers this version's kinds.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&KubernetesApplicationResource{}, &KubernetesApplicationResourceList{},
+		&KubernetesTarget{}, &KubernetesTargetList{},
+	)
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

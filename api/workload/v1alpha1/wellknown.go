@@ -1,0 +1,155 @@
+package v1alpha1
+
+// Group is the API group of Portico's kinds and the prefix of its own labels,
+// annotations and finalizers.
+const Group = "workload.crossplane.io"
+
+// Labels.
+const (
+	// ScheduleLabel opts an object, or every Deployment and Service created in
+	// a namespace, in to running on a target. In a Deployment's pod template
+	// it marks the Deployment as held still on the hub.
+	ScheduleLabel = Group + "/schedule"
+	// ScheduleRemote runs the object on a target.
+	ScheduleRemote = "remote"
+	// ScheduleLocal keeps the object on the hub, in a namespace that opts in.
+	ScheduleLocal = "local"
+
+	// ApplicationLabel names the KubernetesApplication a native object belongs
+	// to; without it the namespace's label decides, and then DefaultApplication.
+	ApplicationLabel = Group + "/application"
+	// DefaultApplication is the application of objects that name none.
+	DefaultApplication = "default"
+
+	// FrontDoorLabel marks the applications and resources that Portico made
+	// from native objects, as opposed to those a user wrote.
+	FrontDoorLabel = Group + "/front-door"
+	// FrontDoor is FrontDoorLabel's only value.
+	FrontDoor = "true"
+
+	// ManagedByLabel is on every object Portico makes on a target; its value
+	// is the identity of the hub, the UID of its namespace kube-system.
+	ManagedByLabel = Group + "/managed-by"
+)
+
+// Annotations on the hub.
+const (
+	// TargetSelectorAnnotation selects targets by label, in label-selector
+	// syntax ("env=prod,region in (eu-1,eu-2)"), on an object or its namespace.
+	TargetSelectorAnnotation = Group + "/target-selector"
+	// IntentAnnotation records what admission alone can tell: which of the
+	// fields the hub allocates were the user's own. See kinds.Intent.
+	IntentAnnotation = Group + "/intent"
+)
+
+// Annotations on a target's objects: which resource on the hub they belong to
+// (S0, Controller Ownership), and what was last sent.
+const (
+	ResourceUIDAnnotation       = "kubernetesapplicationresource." + Group + "/uid"
+	ResourceNamespaceAnnotation = "kubernetesapplicationresource." + Group + "/namespace"
+	ResourceNameAnnotation      = "kubernetesapplicationresource." + Group + "/name"
+
+	// HubGenerationAnnotation is the generation of the native object on the
+	// hub that was projected; it lets observedGeneration be translated.
+	HubGenerationAnnotation = Group + "/hub-generation"
+	// AppliedAnnotation is the digest of what was last applied; it tells a
+	// field that was removed on the hub from one that others added here.
+	AppliedAnnotation = Group + "/applied"
+)
+
+// RemoteLoadBalancerClass keeps the hub's cloud controller away from a Service
+// of type LoadBalancer that runs on a target.
+const RemoteLoadBalancerClass = Group + "/remote"
+
+// PropagationFinalizer keeps a KubernetesApplicationResource until its object
+// is gone from the target.
+const PropagationFinalizer = Group + "/propagation"
+
+// Field managers, one for each writer.
+const (
+	IntakeManager      = "portico-intake"
+	SchedulerManager   = "portico-scheduler"
+	ApplicationManager = "portico-application"
+	PropagationManager = "portico-propagation"
+	StatusManager      = "portico-status"
+	TargetManager      = "portico-target"
+)
+
+// Keys of a connection Secret (S1, S3). A kubeconfig wins over the others.
+const (
+	SecretKubeconfig = "kubeconfig"
+	SecretEndpoint   = "endpoint"
+	SecretClusterCA  = "clusterCA"
+	SecretClientCert = "clientCert"
+	SecretClientKey  = "clientKey"
+	SecretUsername   = "username"
+	SecretPassword   = "password"
+	SecretToken      = "token"
+)
+
+// Condition types.
+const (
+	// Synced is Crossplane's: what the object asks for was done.
+	Synced = "Synced"
+	// Ready is Crossplane's: what was asked for works.
+	Ready = "Ready"
+	// Scheduled says whether a target was chosen, and why not.
+	Scheduled = "Scheduled"
+	// TargetReachable says whether the target answers, and since when not.
+	TargetReachable = "TargetReachable"
+)
+
+// Condition reasons, which are also the reasons of events.
+const (
+	ReasonScheduled        = "Scheduled"
+	ReasonNoMatchingTarget = "NoMatchingTarget"
+	ReasonNotScheduled     = "NotScheduled"
+
+	ReasonApplied           = "Applied"
+	ReasonRefused           = "Refused"
+	ReasonOwnershipConflict = "OwnershipConflict"
+	ReasonUnknownKind       = "UnknownKind"
+	ReasonInvalidTemplate   = "InvalidTemplate"
+	ReasonApplying          = "Applying"
+	ReasonWithdrawing       = "Withdrawing"
+	ReasonPartiallyApplied  = "PartiallyApplied"
+
+	ReasonAvailable   = "Available"
+	ReasonProgressing = "Progressing"
+	ReasonFailed      = "Failed"
+
+	ReasonReachable         = "Reachable"
+	ReasonUnreachable       = "Unreachable"
+	ReasonConnecting        = "Connecting"
+	ReasonTargetMissing     = "TargetMissing"
+	ReasonSecretMissing     = "SecretMissing"
+	ReasonInvalidConnection = "InvalidConnection"
+	ReasonUnauthorized      = "Unauthorized"
+)
+
+// Reasons of events that are not conditions.
+const (
+	EventAccepted      = "Accepted"
+	EventMovingIn      = "MovingToTarget"
+	EventMoved         = "MovedToTarget"
+	EventComingHome    = "ComingHome"
+	EventHome          = "CameHome"
+	EventWithdrawn     = "Withdrawn"
+	EventReleased      = "Released"
+	EventRecovered     = "TargetRecovered"
+	EventNameTaken     = "NameTaken"
+	EventDriftReverted = "DriftReverted"
+)
+
+// ResourceState is S0's one-word status of a resource or an application.
+type ResourceState string
+
+// The states of S0.
+const (
+	StatePending            ResourceState = "Pending"
+	StateScheduled          ResourceState = "Scheduled"
+	StatePartiallySubmitted ResourceState = "PartiallySubmitted"
+	StateSubmitted          ResourceState = "Submitted"
+	StateFailed             ResourceState = "Failed"
+	StateDeleting           ResourceState = "Deleting"
+)
