@@ -1,0 +1,97 @@
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errNoBundle means that a webhook carries no CA yet.
+var errNoBundle = errors.New("no CA has been injected")
+
+// configurations are the webhook configurations that call us.
+type configurations struct {
+	reader client.Reader
+	name   string
+}
+
+// caller is one webhook and the authorities it accepts.
+type caller struct {
+	webhook  string
+	caBundle []byte
+}
+
+// callers lists every webhook that calls us. Configurations that do not exist
+// have no webhooks: nobody calls, and nobody needs to trust us.
+func (c configurations) callers(ctx context.Context) ([]caller, error) {
+	var out []caller
+	add := func(webhook string, config admissionregistrationv1.WebhookClientConfig) {
+		out = append(out, caller{webhook: webhook, caBundle: config.CABundle})
+	}
+
+	var mutating admissionregistrationv1.MutatingWebhookConfiguration
+	if err := c.get(ctx, &mutating); err != nil {
+		return nil, err
+	}
+	for _, webhook := range mutating.Webhooks {
+		add(webhook.Name, webhook.ClientConfig)
+	}
+
+	var validating admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := c.get(ctx, &validating); err != nil {
+		return nil, err
+	}
+	for _, webhook := range validating.Webhooks {
+		add(webhook.Name, webhook.ClientConfig)
+	}
+	return out, nil
+}
+
+func (c configurations) get(ctx context.Context, into client.Object) error {
+	if err := c.reader.Get(ctx, client.ObjectKey{Name: c.name}, into); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %T %s: %w", into, c.name, err)
+	}
+	return nil
+}
+
+// trusted returns nil when every caller would accept the certificate now, and
+// otherwise who would not, and why.
+func trusted(certificate *tls.Certificate, callers []caller, now time.Time) error {
+	verdicts := map[string]error{} // by bundle: callers usually share one
+	for _, caller := range callers {
+		bundle := string(caller.caBundle)
+		if _, ok := verdicts[bundle]; !ok {
+			verdicts[bundle] = verify(certificate, caller.caBundle, now)
+		}
+		if err := verdicts[bundle]; err != nil {
+			return fmt.Errorf("webhook %s does not trust our certificate: %w", caller.webhook, err)
+		}
+	}
+	return nil
+}
+
+func verify(certificate *tls.Certificate, bundle []byte, now time.Time) error {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return errNoBundle
+	}
+	intermediates := x509.NewCertPool()
+	for _, der := range certificate.Certificate[1:] {
+		if intermediate, err := x509.ParseCertificate(der); err == nil {
+			intermediates.AddCert(intermediate)
+		}
+	}
+	_, err := certificate.Leaf.Verify(x509.VerifyOptions{
+		Roots:         roots,
+		Intermediates: intermediates,
+		CurrentTime:   now,
+		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	return err
+}
