@@ -1,0 +1,127 @@
+package kinds
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// Deployment is held still by the label in its pod template: the ReplicaSets
+// the hub makes from it carry the label, and are pinned to no replicas
+// (replicaset.go). The Deployment itself is not paused, because Argo CD, Helm
+// and kubectl's rollout commands all take "paused" for something else.
+type Deployment struct{}
+
+var _ Kind = Deployment{}
+
+var heldPath = []string{"spec", "template", "metadata", "labels", v1alpha1.ScheduleLabel}
+
+// GroupVersionKind implements Kind.
+func (Deployment) GroupVersionKind() schema.GroupVersionKind {
+	return appsv1.SchemeGroupVersion.WithKind("Deployment")
+}
+
+// Resource implements Kind.
+func (Deployment) Resource() string { return "deployments" }
+
+// Hold implements Kind. A Deployment that runs on the hub is not held by the
+// change that labels it: that would end its Pods before the target's are
+// available. Intake holds it when they are.
+func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (Patch, error) {
+	hold := func() Patch { return set(object, v1alpha1.ScheduleRemote, heldPath...) }
+
+	switch {
+	case old == nil:
+		return append(hold(), forget(object)...), nil
+	case IsRemote(old) && by == Portico:
+		return nil, nil // intake moves it, and says so itself
+	}
+	intent, _, err := IntentOf(old)
+	switch {
+	case err != nil:
+		return nil, err
+	case !IsRemote(old):
+		return append(remove(object, heldPath...), Intent{Moving: true}.record(object)...), nil
+	case !d.Held(old):
+		return append(remove(object, heldPath...), Intent{Moving: true}.record(object)...), nil
+	case intent.Moving:
+		return append(hold(), intent.record(object)...), nil
+	default:
+		return append(hold(), forget(object)...), nil
+	}
+}
+
+// Release implements Kind.
+func (Deployment) Release(object *unstructured.Unstructured) Patch {
+	return append(remove(object, heldPath...), forget(object)...)
+}
+
+// Held implements Kind.
+func (Deployment) Held(object *unstructured.Unstructured) bool {
+	value, _, _ := unstructured.NestedString(object.Object, heldPath...)
+	return value == v1alpha1.ScheduleRemote
+}
+
+// SetHeld holds or releases a copy of a Deployment that moves, and records
+// whether the hub still has Pods of it to stop.
+func (Deployment) SetHeld(object *unstructured.Unstructured, moving bool) *unstructured.Unstructured {
+	out := object.DeepCopy()
+	set(out, v1alpha1.ScheduleRemote, heldPath...)
+	if moving {
+		Intent{Moving: true}.record(out)
+	} else {
+		forget(out)
+	}
+	return out
+}
+
+func (Deployment) prune(template *unstructured.Unstructured, _ Intent) {
+	annotations := template.GetAnnotations()
+	delete(annotations, "deployment.kubernetes.io/revision") // the hub's count
+	setAnnotations(template, annotations)
+	unstructured.RemoveNestedField(template.Object, heldPath...)
+	dropEmpty(template, "spec", "template", "metadata", "labels")
+	unstructured.RemoveNestedField(template.Object, "spec", "template", "metadata", "creationTimestamp")
+}
+
+func (Deployment) observes() bool { return true }
+
+// Reflect implements Kind. The counts and conditions are the target's, all from
+// one observation. observedGeneration is the hub's, and advances only to the
+// generation the target has fully observed (design: the two clusters count
+// generations independently). collisionCount is the hub controller's own.
+func (Deployment) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
+	current, _, _ := unstructured.NestedMap(native.Object, "status")
+	status := map[string]any{}
+	for key, value := range seen.Status {
+		switch key {
+		case "observedGeneration", "collisionCount", "conditions":
+		default:
+			status[key] = value
+		}
+	}
+	if count, ok := current["collisionCount"]; ok {
+		status["collisionCount"] = count
+	}
+	observed, _, _ := unstructured.NestedInt64(current, "observedGeneration")
+	if observed = max(observed, min(seen.HubGeneration, native.GetGeneration())); observed > 0 {
+		status["observedGeneration"] = observed
+	}
+	conditions, _, _ := unstructured.NestedSlice(seen.Status, "conditions")
+	for _, problem := range seen.Problems {
+		conditions = append(conditions, map[string]any{
+			"type":               problem.Type,
+			"status":             string(problem.Status),
+			"reason":             problem.Reason,
+			"message":            problem.Message,
+			"lastTransitionTime": rfc3339(problem.LastTransitionTime),
+			"lastUpdateTime":     rfc3339(problem.LastTransitionTime),
+		})
+	}
+	if len(conditions) > 0 {
+		status["conditions"] = conditions
+	}
+	return status
+}

@@ -1,0 +1,67 @@
+package kinds
+
+import (
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// Intent is what only admission can tell about an object: once the hub has
+// stored it, a value the user gave looks like one the hub allocated. It travels
+// in the annotation workload.crossplane.io/intent.
+type Intent struct {
+	// Moving is true from the moment a running Deployment is labelled until
+	// the hub has stopped its Pods.
+	Moving bool `json:"moving,omitempty"`
+
+	// ClusterIP and the rest are a Service's, as the user gave them.
+	ClusterIP           string           `json:"clusterIP,omitempty"`
+	ClusterIPs          []string         `json:"clusterIPs,omitempty"`
+	IPFamilies          []string         `json:"ipFamilies,omitempty"`
+	IPFamilyPolicy      string           `json:"ipFamilyPolicy,omitempty"`
+	HealthCheckNodePort int64            `json:"healthCheckNodePort,omitempty"`
+	LoadBalancerClass   string           `json:"loadBalancerClass,omitempty"`
+	NodePorts           map[string]int64 `json:"nodePorts,omitempty"` // by "TCP/80"
+}
+
+// IntentPath is where an object's intent is, for errors.
+var IntentPath = field.NewPath("metadata", "annotations").Key(v1alpha1.IntentAnnotation)
+
+// IntentOf reads an object's intent; found is false when none is recorded. It
+// returns a *field.Error when the annotation is malformed.
+func IntentOf(object *unstructured.Unstructured) (intent Intent, found bool, err error) {
+	value, found := object.GetAnnotations()[v1alpha1.IntentAnnotation]
+	if !found {
+		return Intent{}, false, nil
+	}
+	strict, err := kjson.UnmarshalStrict([]byte(value), &intent)
+	if err != nil || len(strict) > 0 {
+		return Intent{}, true, field.Invalid(IntentPath, value,
+			"is not what Portico recorded; remove the annotation, it is written at admission")
+	}
+	return intent, true, nil
+}
+
+// record returns the patch that stores an intent on its object.
+func (i Intent) record(object *unstructured.Unstructured) Patch {
+	data, err := json.Marshal(i)
+	if err != nil {
+		panic(err) // strings, numbers and maps of them
+	}
+	return set(object, string(data), "metadata", "annotations", v1alpha1.IntentAnnotation)
+}
+
+// forget returns the patch that removes an object's intent.
+func forget(object *unstructured.Unstructured) Patch {
+	return remove(object, "metadata", "annotations", v1alpha1.IntentAnnotation)
+}
+
+// ours tells a label or annotation that speaks to Portico, not to the target.
+func ours(key string) bool {
+	return strings.HasPrefix(key, v1alpha1.Group+"/")
+}

@@ -1,0 +1,72 @@
+package kinds
+
+import (
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Patch is a JSON patch (RFC 6902) that changes only the bytes it names.
+type Patch []jsonpatch.Operation
+
+// set returns the patch that sets a field, and applies it to object as well, so
+// that the next decision builds on it. It is nil when the field has the value.
+func set(object *unstructured.Unstructured, value any, path ...string) Patch {
+	current, found, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if found && equality.Semantic.DeepEqual(current, value) {
+		return nil
+	}
+	operation := jsonpatch.NewOperation("add", pointer(path), value)
+	if found {
+		operation.Operation = "replace"
+	}
+	// The first missing parent is added whole, with the value inside.
+	for depth := 1; depth < len(path); depth++ {
+		parent, ok, _ := unstructured.NestedFieldNoCopy(object.Object, path[:depth]...)
+		if ok && parent != nil {
+			continue
+		}
+		nested := value
+		for i := len(path) - 1; i >= depth; i-- {
+			nested = map[string]any{path[i]: nested}
+		}
+		operation = jsonpatch.NewOperation("add", pointer(path[:depth]), nested)
+		unstructured.RemoveNestedField(object.Object, path[:depth]...) // a null would be in the way
+		break
+	}
+	_ = unstructured.SetNestedField(object.Object, value, path...)
+	return Patch{operation}
+}
+
+// remove returns the patch that removes a field, and applies it to object. It
+// is nil when the field is absent.
+func remove(object *unstructured.Unstructured, path ...string) Patch {
+	if _, found, _ := unstructured.NestedFieldNoCopy(object.Object, path...); !found {
+		return nil
+	}
+	unstructured.RemoveNestedField(object.Object, path...)
+	return Patch{jsonpatch.NewOperation("remove", pointer(path), nil)}
+}
+
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, segment := range path {
+		b.WriteByte('/')
+		b.WriteString(escaper.Replace(segment))
+	}
+	return b.String()
+}
+
+// Replace returns the patch that gives object the value old has at a top-level
+// field, such as status; it is nil when both have the same.
+func Replace(object, old *unstructured.Unstructured, key string) Patch {
+	value, found := old.Object[key]
+	if !found {
+		return remove(object, key)
+	}
+	return set(object, value, key)
+}

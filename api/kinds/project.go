@@ -1,0 +1,89 @@
+package kinds
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// hubAnnotations are written by clients and controllers for the hub alone.
+var hubAnnotations = []string{
+	"kubectl.kubernetes.io/last-applied-configuration",
+}
+
+// Project returns what a native object means to its target: the user's own
+// values, without what the hub allocated or Portico injected, and stamped with
+// the hub's generation. It returns a *field.Error when the recorded intent is
+// malformed, and changes nothing in native.
+func Project(k Kind, native *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	intent, _, err := IntentOf(native)
+	if err != nil {
+		return nil, err
+	}
+	template := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range native.DeepCopy().Object {
+		if key != "metadata" && key != "status" {
+			template.Object[key] = value
+		}
+	}
+	template.SetGroupVersionKind(k.GroupVersionKind())
+	template.SetName(native.GetName())
+	template.SetNamespace(native.GetNamespace())
+
+	labels := native.GetLabels()
+	maps.DeleteFunc(labels, func(key, _ string) bool { return ours(key) })
+	if len(labels) > 0 {
+		template.SetLabels(labels)
+	}
+	annotations := native.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return ours(key) })
+	for _, key := range hubAnnotations {
+		delete(annotations, key)
+	}
+	if generation := native.GetGeneration(); generation > 0 && k.observes() {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1alpha1.HubGenerationAnnotation] = strconv.FormatInt(generation, 10)
+	}
+	setAnnotations(template, annotations)
+	k.prune(template, intent)
+	return template, nil
+}
+
+// ResourceName names the KubernetesApplicationResource of a native object:
+// "<object>-<kind in lower case>". The kind has no dash, so the last dash tells
+// the two apart and no two objects share a name. A name that would be too long
+// is cut, and told apart by a hash.
+func ResourceName(kind, name string) string {
+	suffix := "-" + strings.ToLower(kind)
+	if len(name)+len(suffix) <= validation.DNS1123SubdomainMaxLength {
+		return name + suffix
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(name)) //nolint:errcheck // a hash does not fail to write
+	tail := fmt.Sprintf("-%016x", hash.Sum64())
+	cut := strings.TrimRight(name[:validation.DNS1123SubdomainMaxLength-len(suffix)-len(tail)], "-.")
+	return cut + tail + suffix
+}
+
+func setAnnotations(object *unstructured.Unstructured, annotations map[string]string) {
+	if len(annotations) == 0 {
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
+		return
+	}
+	object.SetAnnotations(annotations)
+}
+
+func dropEmpty(object *unstructured.Unstructured, path ...string) {
+	if value, found, _ := unstructured.NestedMap(object.Object, path...); found && len(value) == 0 {
+		unstructured.RemoveNestedField(object.Object, path...)
+	}
+}

@@ -1,0 +1,88 @@
+package kinds
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// Observation is what a KubernetesApplicationResource tells about the object on
+// the target.
+type Observation struct {
+	// Status of the object on the target; nil while none was seen.
+	Status map[string]any
+	// HubGeneration is the hub's generation that Status has observed.
+	HubGeneration int64
+	// Problems are the conditions to show on the native object.
+	Problems []metav1.Condition
+}
+
+// problemTypes are the conditions of a KubernetesApplicationResource that are
+// shown on its native object while they are false.
+var problemTypes = []string{v1alpha1.Scheduled, v1alpha1.TargetReachable, v1alpha1.Synced}
+
+// Problems selects, in a fixed order, the conditions a native object should
+// show: those that say what is wrong. A native object on which all is well has
+// its own kind's conditions and no others.
+func Problems(conditions []metav1.Condition) []metav1.Condition {
+	var out []metav1.Condition
+	for _, kind := range problemTypes {
+		i := slices.IndexFunc(conditions, func(c metav1.Condition) bool {
+			return c.Type == kind && c.Status == metav1.ConditionFalse && !passing(c.Reason)
+		})
+		if i >= 0 {
+			out = append(out, conditions[i])
+		}
+	}
+	return out
+}
+
+// passing tells a reason that is a step on the way rather than a problem.
+func passing(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonNotScheduled, v1alpha1.ReasonConnecting, v1alpha1.ReasonApplying:
+		return true
+	}
+	return false
+}
+
+// WithoutProblems returns an object's status conditions less those that Portico
+// writes, and whether there were any.
+func WithoutProblems(object *unstructured.Unstructured) (conditions []any, found bool) {
+	all, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, c := range all {
+		condition, _ := c.(map[string]any)
+		if name, _ := condition["type"].(string); slices.Contains(problemTypes, name) {
+			found = true
+			continue
+		}
+		conditions = append(conditions, c)
+	}
+	return conditions, found
+}
+
+// ObservedHubGeneration returns the hub's generation that an object on the
+// target has fully observed: the one stamped on it, if its controller there has
+// observed the object's own generation. It is 0 while it has not, and when the
+// object carries no stamp.
+func ObservedHubGeneration(remote *unstructured.Unstructured) int64 {
+	stamp, err := strconv.ParseInt(remote.GetAnnotations()[v1alpha1.HubGenerationAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	observed, reports, _ := unstructured.NestedInt64(remote.Object, "status", "observedGeneration")
+	if k, ok := For(remote.GroupVersionKind()); ok {
+		reports = k.observes()
+	}
+	if reports && observed < remote.GetGeneration() {
+		return 0
+	}
+	return stamp
+}
+
+func rfc3339(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,117 @@
+package policies
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+)
+
+// Which rule lives where: what one object's schema can say (types, fields that
+// never change) is in the CRDs; what it cannot, such as a template's namespace
+// or names that must differ, is here.
+
+// ValidateApplication returns what is wrong with a KubernetesApplication.
+func ValidateApplication(app *v1alpha2.KubernetesApplication) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateSelector(app.Spec.TargetSelector, spec.Child("targetSelector"))
+	errs = append(errs, validateSelector(app.Spec.ResourceSelector, spec.Child("resourceSelector"))...)
+
+	names := map[string]bool{}
+	remotes := map[string]string{}
+	for i, template := range app.Spec.ResourceTemplates {
+		path := spec.Child("resourceTemplates").Index(i)
+		name := template.Metadata.Name
+		for _, problem := range validation.IsDNS1123Subdomain(name) {
+			errs = append(errs, field.Invalid(path.Child("metadata", "name"), name, problem))
+		}
+		if names[name] {
+			errs = append(errs, field.Duplicate(path.Child("metadata", "name"), name))
+		}
+		names[name] = true
+
+		remote, malformed := decodeTemplate(template.Spec.Template, path.Child("spec", "template"))
+		errs = append(errs, malformed...)
+		if remote == nil {
+			continue
+		}
+		key := remote.GroupVersionKind().GroupKind().String() + " " + remote.GetNamespace() + "/" + remote.GetName()
+		if other, taken := remotes[key]; taken {
+			errs = append(errs, field.Invalid(path.Child("spec", "template"), key,
+				fmt.Sprintf("is templated by %q already; two templates would overwrite each other", other)))
+		}
+		remotes[key] = name
+	}
+	return errs
+}
+
+// ValidateResource returns what is wrong with a KubernetesApplicationResource.
+// old is nil on create.
+func ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource) field.ErrorList {
+	spec := field.NewPath("spec")
+	errs := validateSelector(resource.Spec.TargetSelector, spec.Child("targetSelector"))
+	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
+	errs = append(errs, malformed...)
+	if old == nil || template == nil {
+		return errs
+	}
+	before, _ := decodeTemplate(old.Spec.Template, spec.Child("template"))
+	if before != nil && before.GetNamespace() != template.GetNamespace() {
+		errs = append(errs, field.Forbidden(spec.Child("template", "metadata", "namespace"), fmt.Sprintf(
+			"cannot change from %q, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource",
+			before.GetNamespace())))
+	}
+	return errs
+}
+
+// ValidateTarget returns what is wrong with a KubernetesTarget.
+func ValidateTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
+	path := field.NewPath("spec", "connectionSecretRef")
+	if target.Spec.ConnectionSecretRef == nil || target.Spec.ConnectionSecretRef.Name == "" {
+		return field.ErrorList{field.Required(path.Child("name"),
+			"name the Secret in this namespace that holds the cluster's kubeconfig, or its endpoint and credentials")}
+	}
+	return nil
+}
+
+// decodeTemplate reads a template and checks that it names an object.
+func decodeTemplate(raw runtime.RawExtension, path *field.Path) (*unstructured.Unstructured, field.ErrorList) {
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw.Raw, &object.Object); err != nil || object.Object == nil {
+		return nil, field.ErrorList{field.Required(path, "give the object to run on the target")}
+	}
+	var errs field.ErrorList
+	if object.GetAPIVersion() == "" {
+		errs = append(errs, field.Required(path.Child("apiVersion"), "the object's API version, such as apps/v1"))
+	}
+	if object.GetKind() == "" {
+		errs = append(errs, field.Required(path.Child("kind"), "the object's kind, such as Deployment"))
+	}
+	if object.GetName() == "" {
+		errs = append(errs, field.Required(path.Child("metadata", "name"), "an object on a target needs a name of its own; generateName is not supported"))
+	}
+	for _, hubs := range []string{"uid", "resourceVersion", "managedFields", "ownerReferences", "finalizers"} {
+		if _, set, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", hubs); set {
+			errs = append(errs, field.Forbidden(path.Child("metadata", hubs), "belongs to the object's own cluster; leave it out"))
+		}
+	}
+	if _, set := object.Object["status"]; set {
+		errs = append(errs, field.Forbidden(path.Child("status"), "is the target's to write; leave it out"))
+	}
+	return object, errs
+}
+
+func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	if selector == nil {
+		return nil
+	}
+	return metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, path)
+}
