@@ -53,7 +53,7 @@ type gate struct {
 
 	mu           sync.Mutex
 	presented    *tls.Certificate
-	distrust     error     // why callers would refuse presented, nil when none does
+	distrust     error // why callers would refuse presented, nil when none does
 	next         *tls.Certificate
 	trustedSince time.Time // when next was first seen trusted, zero when it is not
 }

@@ -1,0 +1,54 @@
+// Package apiserver starts a real API server, with its etcd, for one test.
+package apiserver
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// Start returns an administrator's access to an API server that runs until the
+// test ends. Options may change its environment first.
+func Start(t testing.TB, options ...func(*envtest.Environment)) *rest.Config {
+	t.Helper()
+	binaries := filepath.Join(Root(t), "bin")
+	if _, err := os.Stat(filepath.Join(binaries, "kube-apiserver")); err != nil {
+		t.Fatalf("there is no API server to test against (%v); build one with: make kube", err)
+	}
+	environment := &envtest.Environment{BinaryAssetsDirectory: binaries}
+	for _, option := range options {
+		option(environment)
+	}
+	cfg, err := environment.Start()
+	if err != nil {
+		t.Fatalf("starting an API server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Errorf("stopping the API server: %v", err)
+		}
+	})
+	cfg.QPS, cfg.Burst = -1, -1
+	return cfg
+}
+
+// Root is the top of the repository that the test is part of.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(mod), "module github.com/portico-io/portico\n") {
+			return dir
+		}
+	}
+	t.Fatal("the test does not run inside the repository")
+	return ""
+}

@@ -1,0 +1,294 @@
+package serving
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"testing"
+	"time"
+
+	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// ca signs leaves in tests.
+type ca struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+}
+
+func newCA(t testing.TB, notBefore time.Time) ca {
+	t.Helper()
+	key, der := sign(t, &x509.Certificate{
+		SerialNumber:          big.NewInt(notBefore.UnixNano()),
+		Subject:               pkix.Name{CommonName: "test-ca"},
+		NotBefore:             notBefore.Add(-time.Hour),
+		NotAfter:              notBefore.Add(24 * time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}, nil)
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca{certificate: certificate, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+// leaf returns a certificate that lives ten hours from the given time.
+func (c ca) leaf(t testing.TB, from time.Time) *tls.Certificate {
+	t.Helper()
+	certPEM, keyPEM := c.leafPEM(t, from)
+	out, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+func (c ca) leafPEM(t testing.TB, from time.Time) (certificate, key []byte) {
+	t.Helper()
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ips := splitNames([]string{"127.0.0.1"})
+	leafKey, der := sign(t, &x509.Certificate{
+		SerialNumber: serial,
+		NotBefore:    from,
+		NotAfter:     from.Add(10 * time.Hour),
+		DNSNames:     []string{"portico-webhook.portico-system.svc"},
+		IPAddresses:  ips,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, &c)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(leafKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+func sign(t testing.TB, template *x509.Certificate, by *ca) (*ecdsa.PrivateKey, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent, signer := template, key
+	if by != nil {
+		parent, signer = by.certificate, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, der
+}
+
+func TestReplaces(t *testing.T) {
+	presented := newCA(t, epoch).leaf(t, epoch)
+	refused := errors.New("refused")
+
+	cases := map[string]struct {
+		reason    string
+		presented *tls.Certificate
+		distrust  error
+		settled   bool
+		now       time.Time
+		want      bool
+	}{
+		"First": {
+			reason: "With nothing to fall back on, anything is better than no certificate.",
+			now:    epoch,
+			want:   true,
+		},
+		"NotTrustedYet": {
+			reason:    "A certificate that callers would refuse must wait while the old one works.",
+			presented: presented,
+			now:       epoch.Add(7 * time.Hour),
+		},
+		"Trusted": {
+			reason:    "Once every caller has trusted it for long enough it is safe to present.",
+			presented: presented,
+			settled:   true,
+			now:       epoch.Add(7 * time.Hour),
+			want:      true,
+		},
+		"LastMinute": {
+			reason:    "An unproven certificate is better than one that is about to expire.",
+			presented: presented,
+			now:       epoch.Add(9*time.Hour + time.Minute),
+			want:      true,
+		},
+		"OldOneRefused": {
+			reason:    "When callers refuse the old one there is nothing to lose by changing.",
+			presented: presented,
+			distrust:  refused,
+			now:       epoch.Add(time.Hour),
+			want:      true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, got := replaces(tc.presented, tc.distrust, tc.settled, tc.now); got != tc.want {
+				t.Errorf("\n%s\nreplaces(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestTrusted(t *testing.T) {
+	ours, other := newCA(t, epoch), newCA(t, epoch.Add(time.Second))
+	leaf := ours.leaf(t, epoch)
+	bundle := func(cas ...ca) []byte {
+		var out []byte
+		for _, ca := range cas {
+			out = append(out, ca.pem...)
+		}
+		return out
+	}
+
+	unknown := x509.UnknownAuthorityError{}
+	invalid := x509.CertificateInvalidError{}
+	cases := map[string]struct {
+		reason  string
+		callers []caller
+		now     time.Time
+		want    error // nil: trusted; matched by type or identity
+	}{
+		"NoCallers": {
+			reason: "Before our configurations exist nobody calls us.",
+			now:    epoch,
+		},
+		"InBundle": {
+			reason:  "The CA may stand anywhere in a bundle that still holds its predecessor.",
+			callers: []caller{{webhook: "a", caBundle: bundle(other, ours)}},
+			now:     epoch,
+		},
+		"NotInjected": {
+			reason:  "An empty bundle is what a freshly applied configuration has.",
+			callers: []caller{{webhook: "a", caBundle: nil}},
+			now:     epoch,
+			want:    errNoBundle,
+		},
+		"OneOfTwo": {
+			reason:  "The injector writes one configuration after the other; all of them count.",
+			callers: []caller{{webhook: "a", caBundle: bundle(ours)}, {webhook: "b", caBundle: bundle(other)}},
+			now:     epoch,
+			want:    unknown,
+		},
+		"NotYetValid": {
+			reason:  "A certificate from the future is refused by callers whose clock is right.",
+			callers: []caller{{webhook: "a", caBundle: bundle(ours)}},
+			now:     epoch.Add(-time.Minute),
+			want:    invalid,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := trusted(leaf, tc.callers, tc.now)
+			var ok bool
+			switch tc.want {
+			case nil:
+				ok = got == nil
+			case unknown:
+				ok = errors.As(got, &x509.UnknownAuthorityError{})
+			case invalid:
+				ok = errors.As(got, &x509.CertificateInvalidError{})
+			default:
+				ok = errors.Is(got, tc.want)
+			}
+			if !ok {
+				t.Errorf("\n%s\ntrusted(...): want %v, got %v", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// issued is a certificate source that issues what it is told to.
+type issued struct{ certificate *tls.Certificate }
+
+func (i *issued) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if i.certificate == nil {
+		return nil, servertls.ErrNotAvailable
+	}
+	return i.certificate, nil
+}
+func (i *issued) Start(context.Context) error { return nil }
+func (i *issued) Healthy() bool               { return i.certificate != nil }
+
+// The story of one rotation of the CA, told step by step.
+func TestGate(t *testing.T) {
+	ctx := t.Context()
+	clock := testingclock.NewFakePassiveClock(epoch)
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: DefaultConfiguration},
+		Webhooks:   []admissionregistrationv1.ValidatingWebhook{{Name: "hold.example.org"}},
+	}
+	cluster := fake.NewClientBuilder().WithObjects(configuration).Build()
+	inject := func(bundle ...byte) {
+		t.Helper()
+		configuration.Webhooks[0].ClientConfig.CABundle = bundle
+		if err := cluster.Update(ctx, configuration); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source := &issued{}
+	g := newGate(source, configurations{reader: client.Reader(cluster), name: DefaultConfiguration},
+		gateOptions{requireTrust: true, settle: 5 * time.Second, clock: clock})
+
+	step := func(what string, want *tls.Certificate, ready bool) {
+		t.Helper()
+		g.consider(ctx)
+		got, err := g.GetCertificate(nil)
+		if want != nil && err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got != want {
+			t.Errorf("%s: the wrong certificate is presented", what)
+		}
+		if err := g.Ready(nil); (err == nil) != ready {
+			t.Errorf("%s: want ready %t, got %v", what, ready, err)
+		}
+	}
+
+	oldCA, newerCA := newCA(t, epoch), newCA(t, epoch.Add(time.Second))
+	first, second := oldCA.leaf(t, epoch), newerCA.leaf(t, epoch)
+
+	step("nothing is issued", nil, false)
+	source.certificate = first
+	step("the first is presented before it is trusted", first, false)
+	inject(oldCA.pem...)
+	step("the CA is injected", first, true)
+	source.certificate = second
+	step("the CA rotates, and the new leaf waits", first, true)
+	inject(append(oldCA.pem, newerCA.pem...)...)
+	step("the new CA is injected, and the leaf settles", first, true)
+	clock.SetTime(epoch.Add(5 * time.Second))
+	step("the leaf has settled", second, true)
+	inject(oldCA.pem...)
+	step("somebody takes the CA away", second, false)
+	clock.SetTime(epoch.Add(11 * time.Hour))
+	inject(newerCA.pem...)
+	step("it has expired", second, false)
+}
+
+func TestSourceNeedsNoLeader(t *testing.T) {
+	if (&gate{}).NeedLeaderElection() {
+		t.Error("every replica serves webhooks, so every replica needs a certificate")
+	}
+}
