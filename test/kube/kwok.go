@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/kwok/pkg/config"
 	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
@@ -21,14 +18,13 @@ func runKwok() int {
 	ctx, _ := log.InitFlags(signals.SetupSignalContext(), flags)
 	ctx, err := config.InitFlags(ctx, flags)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "kwok: reading its configuration: %v\n", err)
-		return 1
+		return fail("kwok: reading its configuration", err)
 	}
 	command := kwok.NewCommand(ctx)
 	command.PersistentFlags().AddFlagSet(flags)
+	command.Version = "" // its --version is not the one that Kubernetes registers for all
 	if err := command.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "kwok: %v\n", err)
-		return 1
+		return fail("kwok", err)
 	}
 	return 0
 }

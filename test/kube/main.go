@@ -1,15 +1,17 @@
 // Command kube is every Kubernetes program the tests and the demo start, in one
 // binary: a control plane (etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler), kwok, which plays the nodes, and kubectl.
+// kube-scheduler), a cloud-controller-manager with a cloud of its own, kwok, which
+// plays the nodes, and kubectl.
 //
 // It runs the program it is called as (a symbolic link), or the one its first
-// argument names: "kube kubectl get pods". One binary links once, where six
+// argument names: "kube kubectl get pods". One binary links once, where seven
 // would link the same libraries six times. It lives in a module of its own so
 // that Portico's go.mod never sees k8s.io/kubernetes.
 package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,12 +31,13 @@ import (
 
 // programs maps a program's name to what runs it and returns its exit code.
 var programs = map[string]func() int{
-	"etcd":                    func() int { etcdmain.Main(os.Args); return 0 },
-	"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
-	"kube-controller-manager": func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
-	"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
-	"kubectl":                 runKubectl,
-	"kwok":                    runKwok,
+	"cloud-controller-manager": runCloudControllerManager,
+	"etcd":                     func() int { etcdmain.Main(os.Args); return 0 },
+	"kube-apiserver":           func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
+	"kube-controller-manager":  func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
+	"kube-scheduler":           func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
+	"kubectl":                  runKubectl,
+	"kwok":                     runKwok,
 }
 
 func runKubectl() int {
@@ -51,17 +54,13 @@ func main() {
 	}
 	run, ok := programs[name]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "kube: call me as, or with, one of: %s\n", strings.Join(names(), ", "))
+		fmt.Fprintf(os.Stderr, "kube: call me as, or with, one of: %s\n", strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		os.Exit(2)
 	}
 	os.Exit(run())
 }
 
-func names() []string {
-	var out []string
-	for name := range programs {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
+func fail(doing string, err error) int {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", doing, err)
+	return 1
 }
