@@ -1,0 +1,20 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// whoAmI returns the user name under which the API server knows the client.
+func whoAmI(ctx context.Context, hub kubernetes.Interface) (string, error) {
+	review, err := hub.AuthenticationV1().SelfSubjectReviews().
+		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking the hub who we are: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+func TestValidate(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		set    func(*Options)
+		want   []string // "<path>: <type>"
+	}{
+		"Defaults": {
+			reason: "Portico starts without a single option.",
+			set:    func(*Options) {},
+		},
+		"CertificateSecretWithNames": {
+			reason: "Names that would be ignored are a misunderstanding worth telling.",
+			set: func(o *Options) {
+				o.CertificateSecret, o.CertificateDNSNames = "portico-serving", []string{"example.org"}
+			},
+			want: []string{"certificate-dns-name: FieldValueForbidden"},
+		},
+		"Addresses": {
+			reason: "A certificate may be for an IP address as well as for a name.",
+			set:    func(o *Options) { o.CertificateDNSNames = []string{"127.0.0.1", "::1", "example.org"} },
+		},
+		"BadName": {
+			reason: "A URL is not a name.",
+			set:    func(o *Options) { o.CertificateDNSNames = []string{"example.org", "https://example.org"} },
+			want:   []string{"certificate-dns-name[1]: FieldValueInvalid"},
+		},
+		"ShortAuthority": {
+			reason: "An authority that dies before its leaves would take them along.",
+			set:    func(o *Options) { o.CADuration = o.LeafDuration },
+			want:   []string{"ca-duration: FieldValueInvalid"},
+		},
+		"Off": {
+			reason: "Metrics and probes can be turned off, and leader election can.",
+			set: func(o *Options) {
+				o.MetricsBindAddress, o.HealthProbeBindAddress = "0", "0"
+				o.LeaderElect, o.LeaderElectionID = false, ""
+			},
+		},
+		"EverythingAtOnce": {
+			reason: "Whoever fixes a file wants to fix it once.",
+			set: func(o *Options) {
+				*o = *NewOptions()
+				o.Namespace = "Portico"
+				o.HubQPS, o.HubBurst = 0, 0
+				o.ResyncPeriod = 0
+				o.LeaderElectionID = ""
+				o.WebhookHost, o.WebhookPort = "a b", 0
+				o.TargetProbeInterval, o.TargetTimeout, o.TargetWorkers = 0, 0, 0
+				o.TargetQPS, o.TargetBurst = 0, 0
+				o.MetricsBindAddress, o.HealthProbeBindAddress = "8080", "a b:1"
+				o.ShutdownDelay = -time.Second
+				o.Logging.Format = "xml"
+			},
+			want: []string{
+				"health-probe-bind-address: FieldValueInvalid",
+				"hub-burst: FieldValueInvalid",
+				"hub-qps: FieldValueInvalid",
+				"leader-election-id: FieldValueInvalid",
+				"log-format: FieldValueNotSupported",
+				"metrics-bind-address: FieldValueInvalid",
+				"namespace: FieldValueInvalid",
+				"resync-period: FieldValueInvalid",
+				"shutdown-delay: FieldValueInvalid",
+				"target-burst: FieldValueInvalid",
+				"target-probe-interval: FieldValueInvalid",
+				"target-qps: FieldValueInvalid",
+				"target-timeout: FieldValueInvalid",
+				"target-workers: FieldValueInvalid",
+				"webhook-host: FieldValueInvalid",
+				"webhook-port: FieldValueInvalid",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			tc.set(o)
+			var got []string
+			for _, err := range o.Validate() {
+				got = append(got, err.Field+": "+string(err.Type))
+			}
+			slices.Sort(got)
+			got = slices.Compact(got)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nValidate(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestComplete(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		set    func(*Options)
+		want   []string
+	}{
+		"ServiceNames": {
+			reason: "The API server calls our Service by one of these.",
+			set:    func(o *Options) { o.Namespace = "front" },
+			want:   []string{"portico-webhook.front.svc", "portico-webhook.front", "portico-webhook.front.svc.cluster.local"},
+		},
+		"Given": {
+			reason: "Names that were given replace the default.",
+			set:    func(o *Options) { o.CertificateDNSNames = []string{"127.0.0.1"} },
+			want:   []string{"127.0.0.1"},
+		},
+		"Secret": {
+			reason: "A certificate that somebody else issues brings its own names.",
+			set:    func(o *Options) { o.CertificateSecret = "portico-serving" },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			tc.set(o)
+			o.Complete()
+			if diff := cmp.Diff(tc.want, o.CertificateDNSNames); diff != "" {
+				t.Errorf("\n%s\nComplete(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestApplyConfig(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		file   string
+		want   func(*Options) // unless there are errors
+		errs   []string
+	}{
+		"Empty": {
+			reason: "A file may say nothing.",
+			file:   "# nothing\n",
+			want:   func(*Options) {},
+		},
+		"Values": {
+			reason: "Every kind of option can be given in a file, under the flag's own name.",
+			file: `
+webhook-port: 10250
+leader-elect: false
+resync-period: 1h
+target-qps: 7.5
+v: 4
+certificate-dns-name:
+- 127.0.0.1
+- localhost
+`,
+			want: func(o *Options) {
+				o.WebhookPort, o.LeaderElect, o.ResyncPeriod, o.TargetQPS = 10250, false, time.Hour, 7.5
+				o.Logging.Verbosity = 4
+				o.CertificateDNSNames = []string{"127.0.0.1", "localhost"}
+			},
+		},
+		"CommandLineWins": {
+			reason: "What was typed is newer than what was written down.",
+			args:   []string{"--webhook-port=1", "--certificate-dns-name=a", "--certificate-dns-name=b"},
+			file:   "webhook-port: 2\ncertificate-dns-name: [c]\nnamespace: front\n",
+			want: func(o *Options) {
+				o.WebhookPort, o.CertificateDNSNames, o.Namespace = 1, []string{"a", "b"}, "front"
+			},
+		},
+		"Mistakes": {
+			reason: "Each mistake is named with its line, all of them at once.",
+			file: `webhook-prot: 1
+leaderElect: true
+webhook-port: https
+namespace: [a]
+certificate-dns-name: {a: b}
+identity:
+config: other.yaml
+hub-burst: 1
+hub-burst: 2
+`,
+			errs: []string{
+				`portico.yaml:1: "webhook-prot" is not an option; did you mean "webhook-port"?`,
+				`portico.yaml:2: "leaderElect" is not an option; did you mean "leader-elect"?`,
+				`portico.yaml:3: webhook-port: invalid argument "https" for "--webhook-port" flag: strconv.ParseInt: parsing "https": invalid syntax`,
+				`portico.yaml:4: namespace: want a single value`,
+				`portico.yaml:5: certificate-dns-name: want a value or a list of values`,
+				`portico.yaml:6: identity: has no value`,
+				`portico.yaml:7: "config" can only be given on the command line`,
+				`portico.yaml:9: "hub-burst" was given before, on line 8`,
+			},
+		},
+		"List": {
+			reason: "Options have names.",
+			file:   "- a\n",
+			errs:   []string{"portico.yaml:1: want a mapping of option names to values"},
+		},
+		"TwoDocuments": {
+			reason: "A second document would be read by nobody.",
+			file:   "v: 1\n---\nv: 2\n",
+			errs:   []string{"portico.yaml: want one YAML document, found more"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, want := NewOptions(), NewOptions()
+			flags := pflag.NewFlagSet("portico", pflag.ContinueOnError)
+			got.AddFlags(flags)
+			if err := flags.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			var errs []string
+			if err := applyConfig("portico.yaml", []byte(tc.file), flags); err != nil {
+				errs = strings.Split(err.Error(), "\n")
+			}
+			if diff := cmp.Diff(tc.errs, errs); diff != "" {
+				t.Errorf("\n%s\napplyConfig(...): -want errors, +got errors:\n%s", tc.reason, diff)
+			}
+			if tc.errs != nil {
+				return
+			}
+			tc.want(want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("\n%s\napplyConfig(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestHelpIsComplete(t *testing.T) {
+	cmd := newCommand(func(context.Context, *Options) error { return nil })
+	var out strings.Builder
+	cmd.SetOut(&out)
+	cmd.SetArgs([]string{"--help"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !strings.Contains(out.String(), "--"+flag.Name) {
+			t.Errorf("--help does not mention --%s", flag.Name)
+		}
+	})
+	for _, group := range []string{"Hub flags:", "Webhooks flags:", "Targets flags:", "Global flags:"} {
+		if !strings.Contains(out.String(), group) {
+			t.Errorf("--help has no section %q", group)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	cmd := newCommand(func(context.Context, *Options) error {
+		t.Error("--version must not run the manager")
+		return nil
+	})
+	var out strings.Builder
+	cmd.SetOut(&out)
+	cmd.SetArgs([]string{"--version"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(out.String(), "portico ") {
+		t.Errorf("want the program's name and version, got %q", out.String())
+	}
+}
