@@ -1,0 +1,79 @@
+# Everything needs Go and make alone; tools are Go modules pinned in test/tools.
+# Lines with two hashes are what `make help` prints.
+
+TOOL := go tool -modfile=test/tools/go.mod
+
+.DEFAULT_GOAL := help
+.PHONY: help toolchain kube build up demo down test bench verify generate manifests fmt vet lint install clean
+
+help:
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+toolchain:
+	@go list -m >/dev/null 2>&1 || { \
+		echo "Portico needs Go 1.26 or newer; here is: $$(GOTOOLCHAIN=local go version 2>&1)" >&2; exit 1; }
+
+##@ Try it
+
+up: kube build ## Start a hub and two targets, dev and prod, with Portico on the hub
+	@go run ./test/demo up
+
+demo: kube build ## The same, with WordPress applied on the hub and running on a target
+	@go run ./test/demo demo
+
+down: toolchain ## Stop all that up or demo started, and remove .portico
+	@go run ./test/demo down
+
+install: kube ## Install Portico on the cluster of your current kubectl context
+	bin/kubectl apply --server-side -k config/default
+
+##@ Build
+
+build: toolchain ## Build bin/portico and what else is in cmd
+	@mkdir -p bin
+	go build -o bin/ ./cmd/...
+
+kube: bin/kube ## Build Kubernetes for tests and the demo, if its sources changed
+
+bin/kube: $(wildcard test/kube/*.go test/kube/go.* test/kube/build.sh) | toolchain
+	@test/kube/build.sh
+
+clean: down ## Stop everything and remove what was built
+	rm -rf bin
+
+##@ Check
+
+test: kube build ## Run every test: unit, policy, integration, end to end
+	go test -timeout 30m -p 2 ./...
+	@for module in $(TEST_MODULES); do echo "go test $$module"; (cd $$module && go test -timeout 30m ./...) || exit 1; done
+
+bench: kube build ## Run the benchmarks
+	go test -run '^$$' -bench . -benchmem -timeout 60m ./...
+
+verify: toolchain ## Regenerate, format, vet and lint; fail if the tree changes
+	@before=$$($(TREE)) && $(MAKE) --no-print-directory generate manifests fmt vet lint && \
+	test "$$before" = "$$($(TREE))" || { git status --short; echo "commit what make verify changed" >&2; exit 1; }
+
+##@ Develop
+
+generate: toolchain ## Regenerate deep copies
+	$(TOOL) controller-gen object paths=./api/...
+
+manifests: toolchain ## Regenerate CRDs and Portico's role
+	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=portico paths="./controllers/...;./webhooks/...;./cmd/..." output:rbac:dir=config/rbac
+
+fmt: toolchain ## Format
+	gofmt -s -w .
+
+vet: toolchain ## Run go vet
+	go vet ./...
+
+lint: toolchain ## Run the linters
+	$(TOOL) golangci-lint run
+
+# Modules of ours, other than the root, that have tests.
+TEST_MODULES = $(foreach module,$(dir $(wildcard test/*/go.mod)),$(if $(shell find $(module) -name '*_test.go'),$(module)))
+
+# A sum of all that differs from the last commit.
+TREE = { git diff HEAD; git ls-files --others --exclude-standard -z | xargs -0 cat; } | cksum
