@@ -1,0 +1,136 @@
+// Package application keeps an application's resources on its target, and sums
+// them up in its status.
+package application
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/narrate"
+)
+
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=delete
+
+// Controller groups resources.
+type Controller struct {
+	hub      client.Client
+	recorder events.EventRecorder
+}
+
+// SetupWithManager adds the controller.
+func SetupWithManager(mgr ctrl.Manager) error {
+	c := &Controller{hub: mgr.GetClient(), recorder: mgr.GetEventRecorder("portico")}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("application").
+		For(&v1alpha2.KubernetesApplication{}).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf)).
+		Complete(c)
+}
+
+// applicationOf is the application a front-door resource names.
+func applicationOf(_ context.Context, resource client.Object) []reconcile.Request {
+	name, ok := resource.GetLabels()[v1alpha1.ApplicationLabel]
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: resource.GetNamespace(), Name: name}}}
+}
+
+// Reconcile gives the application's resources its target, and sums them up.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	app := &v1alpha2.KubernetesApplication{}
+	if err := c.hub.Get(ctx, req.NamespacedName, app); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if app.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	var members v1alpha1.KubernetesApplicationResourceList
+	if err := c.hub.List(ctx, &members, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the resources of application %s: %w", req, err)
+	}
+	for i := range members.Items {
+		if err := c.place(ctx, app, &members.Items[i]); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, c.report(ctx, app, members.Items)
+}
+
+// place gives a resource the application's target, or tells it why there is
+// none.
+func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
+	if resource.Spec.TargetRef != nil || resource.DeletionTimestamp != nil {
+		return nil
+	}
+	before := resource.DeepCopy()
+	if app.Spec.TargetRef != nil {
+		resource.Spec.TargetRef = app.Spec.TargetRef.DeepCopy()
+		err := c.hub.Patch(ctx, resource, client.MergeFrom(before), client.FieldOwner(v1alpha1.ApplicationManager))
+		return client.IgnoreNotFound(err)
+	}
+	scheduled := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.Scheduled)
+	if scheduled == nil {
+		return nil
+	}
+	why := *scheduled
+	why.ObservedGeneration = resource.Generation
+	meta.SetStatusCondition(&resource.Status.Conditions, why)
+	for _, kind := range []string{v1alpha1.Synced, v1alpha1.Ready} {
+		meta.SetStatusCondition(&resource.Status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotScheduled,
+			Message: "waiting for a target", ObservedGeneration: resource.Generation,
+		})
+	}
+	resource.Status.State = v1alpha1.StatePending
+	if equality.Semantic.DeepEqual(before.Status, resource.Status) {
+		return nil
+	}
+	if err := c.hub.Status().Patch(ctx, resource, client.MergeFrom(before), client.FieldOwner(v1alpha1.ApplicationManager)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	narrate.Tell(c.recorder, narrate.Subject(resource), "Schedule", narrate.Changes(before.Status.Conditions, resource.Status.Conditions)...)
+	return nil
+}
+
+// report writes the application's status, when it changed. An application that
+// Portico made goes with its last resource; intake makes it anew when needed.
+func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, members []v1alpha1.KubernetesApplicationResource) error {
+	if len(members) == 0 {
+		return c.retire(ctx, app)
+	}
+	before := app.DeepCopy()
+	summarize(app, members)
+	if equality.Semantic.DeepEqual(before.Status, app.Status) {
+		return nil
+	}
+	err := c.hub.Status().Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.ApplicationManager))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("writing the status of application %s: %w", client.ObjectKeyFromObject(app), err))
+	}
+	return nil
+}
+
+// retire deletes an empty application of Portico's own, if it had members once.
+func (c *Controller) retire(ctx context.Context, app *v1alpha2.KubernetesApplication) error {
+	if app.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || app.Status.DesiredResources == 0 {
+		return nil
+	}
+	err := c.hub.Delete(ctx, app, client.Preconditions{UID: ptr.To(app.UID), ResourceVersion: ptr.To(app.ResourceVersion)})
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("deleting application %s, which has no resources left: %w", client.ObjectKeyFromObject(app), err))
+	}
+	return nil
+}

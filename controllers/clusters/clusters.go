@@ -1,0 +1,180 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// Options of all connections.
+type Options struct {
+	// HubID marks this hub's objects on the targets.
+	HubID string
+	// Timeout of one call to a target. Default 10 s.
+	Timeout time.Duration
+	// ProbeInterval is the time between two probes of a target that answers.
+	// Default 10 s, jittered.
+	ProbeInterval time.Duration
+	// QPS and Burst bound the calls to one target.
+	QPS   float32
+	Burst int
+}
+
+// Listener is told what happens on targets. Its methods return quickly.
+type Listener interface {
+	// TargetChanged is called when a target starts or stops answering, and when
+	// its connection is made anew.
+	TargetChanged(target types.NamespacedName)
+	// ObjectChanged is called when an object of a resource changes on a target.
+	ObjectChanged(target, resource types.NamespacedName)
+}
+
+// Clusters holds the connections.
+type Clusters struct {
+	options   Options
+	mu        sync.RWMutex
+	listeners []Listener
+	byTarget  map[types.NamespacedName]entry
+}
+
+// entry is a target's connection, or why it has none.
+type entry struct {
+	digest     string
+	connection *Connection
+	problem    *Problem
+}
+
+// Problem is why a target has no connection: its Secret is missing or unusable.
+type Problem struct {
+	Reason  string
+	Message string
+	Since   time.Time
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+// New returns an empty set of connections.
+func New(o Options) *Clusters {
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	if o.ProbeInterval == 0 {
+		o.ProbeInterval = 10 * time.Second
+	}
+	return &Clusters{options: o, byTarget: map[types.NamespacedName]entry{}}
+}
+
+// Listen adds a listener. It is called before any connection is made.
+func (c *Clusters) Listen(l Listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners = append(c.listeners, l)
+}
+
+// Connect makes the target's connection, unless the one there is has the same
+// digest. It returns at once; whether the target answers shows in its State.
+// The connection lives until ctx ends, or it is replaced or closed.
+func (c *Clusters) Connect(ctx context.Context, target types.NamespacedName, config *rest.Config, digest string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.byTarget[target]
+	if before.connection != nil && before.digest == digest {
+		return nil
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = c.options.QPS, c.options.Burst
+	config.UserAgent = v1alpha1.PropagationManager
+	// Warnings of a target are its admins' to read, in its own answers.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("preparing the connection to target %s: %w", target, err)
+	}
+	if before.connection != nil {
+		before.connection.close()
+	}
+	connection := newConnection(ctx, target, config, httpClient, c.options, c)
+	c.byTarget[target] = entry{digest: digest, connection: connection}
+	go connection.run()
+	return nil
+}
+
+// Break notes why a target cannot be connected, and closes what connection
+// there was.
+func (c *Clusters) Break(target types.NamespacedName, reason, message string) {
+	c.mu.Lock()
+	before := c.byTarget[target]
+	if before.connection != nil {
+		before.connection.close()
+	}
+	problem := &Problem{Reason: reason, Message: message, Since: time.Now()}
+	same := before.problem != nil && before.problem.Reason == reason && before.problem.Message == message
+	if same {
+		problem = before.problem
+	}
+	c.byTarget[target] = entry{problem: problem}
+	c.mu.Unlock()
+	if !same {
+		c.TargetChanged(target)
+	}
+}
+
+// Close forgets a target that is gone.
+func (c *Clusters) Close(target types.NamespacedName) {
+	c.mu.Lock()
+	before, found := c.byTarget[target]
+	if before.connection != nil {
+		before.connection.close()
+	}
+	delete(c.byTarget, target)
+	c.mu.Unlock()
+	if found {
+		c.TargetChanged(target)
+	}
+}
+
+// Get returns a target's connection. Without one it returns a *Problem.
+func (c *Clusters) Get(target types.NamespacedName) (*Connection, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, found := c.byTarget[target]
+	switch {
+	case e.connection != nil:
+		return e.connection, nil
+	case e.problem != nil:
+		return nil, e.problem
+	case !found:
+		return nil, &Problem{Reason: v1alpha1.ReasonTargetMissing, Message: "is not published: there is no such KubernetesTarget"}
+	}
+	return nil, &Problem{Reason: v1alpha1.ReasonConnecting, Message: "is being connected"}
+}
+
+// TargetChanged implements Listener for connections.
+func (c *Clusters) TargetChanged(target types.NamespacedName) {
+	for _, l := range c.all() {
+		l.TargetChanged(target)
+	}
+}
+
+// ObjectChanged implements Listener for connections.
+func (c *Clusters) ObjectChanged(target, resource types.NamespacedName) {
+	for _, l := range c.all() {
+		l.ObjectChanged(target, resource)
+	}
+}
+
+func (c *Clusters) all() []Listener {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.listeners
+}
+
+// closeIdle drops connections that may hang, so that the next call dials anew.
+func closeIdle(client *http.Client) { client.CloseIdleConnections() }

@@ -1,0 +1,262 @@
+// Package intake turns native objects that are labelled remote into
+// KubernetesApplicationResources, and brings home those that no longer are.
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;create;patch;delete
+// Owner references that block deletion need this where that admission is on.
+// +kubebuilder:rbac:groups=apps,resources=deployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=services/finalizers,verbs=update
+
+// workers take in objects at the same time.
+const workers = 8
+
+// soon is how long to wait for what another controller is about to do on the
+// hub and no watch of ours tells: an unlabelled Deployment's rollout.
+const soon = time.Second
+
+// Controller takes in one kind.
+type Controller struct {
+	hub      client.Client
+	live     client.Reader
+	kind     kinds.Kind
+	recorder events.EventRecorder
+}
+
+// SetupWithManager adds a controller for every kind.
+func SetupWithManager(mgr ctrl.Manager) error {
+	for _, kind := range kinds.All {
+		c := &Controller{hub: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, recorder: mgr.GetEventRecorder("portico")}
+		owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kinds.New(kind), handler.OnlyControllerOwner())
+		err := ctrl.NewControllerManagedBy(mgr).
+			Named("intake-"+kind.Resource()).
+			WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+			For(kinds.New(kind), builder.WithPredicates(intended())).
+			Watches(&v1alpha1.KubernetesApplicationResource{}, owner, builder.WithPredicates(matters())).
+			Watches(&v1alpha2.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(c.members), builder.WithPredicates(deleted())).
+			Complete(c)
+		if err != nil {
+			return fmt.Errorf("adding the intake controller of %s: %w", kind.Resource(), err)
+		}
+	}
+	return nil
+}
+
+// intended passes what a user changed, and not what a controller reports.
+func intended() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*unstructured.Unstructured)
+		is, ok2 := e.ObjectNew.(*unstructured.Unstructured)
+		if !ok || !ok2 {
+			return true
+		}
+		return was.GetGeneration() != is.GetGeneration() ||
+			(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
+			!equality.Semantic.DeepEqual(was.GetLabels(), is.GetLabels()) ||
+			!equality.Semantic.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) ||
+			!equality.Semantic.DeepEqual(was.Object["spec"], is.Object["spec"])
+	}}
+}
+
+// matters passes the changes of a resource that its native object waits for.
+func matters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*v1alpha1.KubernetesApplicationResource)
+		is, ok2 := e.ObjectNew.(*v1alpha1.KubernetesApplicationResource)
+		return !ok || !ok2 || was.Generation != is.Generation ||
+			was.Status.ObservedHubGeneration != is.Status.ObservedHubGeneration ||
+			meta.IsStatusConditionTrue(was.Status.Conditions, v1alpha1.Ready) != meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.Ready)
+	}}
+}
+
+func deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+// members are the native objects of an application.
+func (c *Controller) members(ctx context.Context, app client.Object) []reconcile.Request {
+	var list v1alpha1.KubernetesApplicationResourceList
+	if err := c.hub.List(ctx, &list, client.InNamespace(app.GetNamespace()), client.MatchingLabels{v1alpha1.ApplicationLabel: app.GetName()}); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		owner := metav1.GetControllerOf(&list.Items[i])
+		if owner != nil && owner.Kind == c.kind.GroupVersionKind().Kind {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: app.GetNamespace(), Name: owner.Name}})
+		}
+	}
+	return out
+}
+
+// Reconcile takes in one object. The cache holds only labelled objects; one
+// that is not there was deleted, or is to come home.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	native := kinds.New(c.kind)
+	err := c.hub.Get(ctx, req.NamespacedName, native)
+	if apierrors.IsNotFound(err) {
+		err = c.live.Get(ctx, req.NamespacedName, native)
+	}
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if native.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, nil // garbage collection deletes the resource
+	}
+	if !kinds.IsRemote(native) {
+		return c.home(ctx, native)
+	}
+	return c.take(ctx, native)
+}
+
+// take ensures the object's application and resource, and moves a Deployment
+// that still runs here.
+func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured) (reconcile.Result, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.hub.Get(ctx, client.ObjectKey{Name: native.GetNamespace()}, namespace); err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading namespace %s: %w", native.GetNamespace(), err)
+	}
+	member, malformed := policies.MembershipOf(native, namespace)
+	if len(malformed) > 0 { // admission was away
+		return reconcile.Result{}, c.refuse(native, malformed.ToAggregate())
+	}
+	app, err := c.application(ctx, native.GetNamespace(), member)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	desired, err := resourceFor(c.kind, native, member.Application, app.Spec.TargetRef)
+	if err != nil {
+		return reconcile.Result{}, c.refuse(native, err)
+	}
+	resource, err := c.ensure(ctx, native, desired)
+	if errors.Is(err, errTaken) {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if c.kind == (kinds.Deployment{}) {
+		return c.moveIn(ctx, native, resource)
+	}
+	return reconcile.Result{}, nil
+}
+
+// refuse tells why an object cannot be taken in; trying again would not help.
+func (c *Controller) refuse(native *unstructured.Unstructured, err error) error {
+	narrate.Tell(c.recorder, native, "TakeIn", narrate.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
+	return reconcile.TerminalError(err)
+}
+
+// errTaken says that a resource's name is not free yet.
+var errTaken = errors.New("name is taken")
+
+// ensure makes or updates the object's resource.
+func (c *Controller) ensure(ctx context.Context, native *unstructured.Unstructured, desired *v1alpha1.KubernetesApplicationResource) (*v1alpha1.KubernetesApplicationResource, error) {
+	current := &v1alpha1.KubernetesApplicationResource{}
+	err := c.hub.Get(ctx, client.ObjectKeyFromObject(desired), current)
+	if apierrors.IsNotFound(err) {
+		if err := c.hub.Create(ctx, desired, client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
+			return nil, fmt.Errorf("creating resource %s: %w", client.ObjectKeyFromObject(desired), err)
+		}
+		return desired, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading resource %s: %w", client.ObjectKeyFromObject(desired), err)
+	}
+	if current.DeletionTimestamp != nil || !metav1.IsControlledBy(current, native) {
+		if current.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor {
+			narrate.Tell(c.recorder, native, "TakeIn", narrate.Event{Warning: true, Reason: v1alpha1.EventNameTaken, Note: fmt.Sprintf(
+				"KubernetesApplicationResource %s exists and is not this object's; rename or delete one of them", current.Name)})
+		}
+		return nil, errTaken
+	}
+	before := current.DeepCopy()
+	revise(current, desired)
+	if equality.Semantic.DeepEqual(before, current) {
+		return current, nil
+	}
+	if err := c.hub.Patch(ctx, current, client.MergeFrom(before), client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
+		return nil, fmt.Errorf("updating resource %s: %w", client.ObjectKeyFromObject(desired), err)
+	}
+	return current, nil
+}
+
+// application ensures the application an object belongs to. One that Portico
+// made and that runs nowhere yet follows a changed selector, by being made anew:
+// a selector is immutable.
+func (c *Controller) application(ctx context.Context, namespace string, member policies.Membership) (*v1alpha2.KubernetesApplication, error) {
+	app := &v1alpha2.KubernetesApplication{}
+	err := c.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: member.Application}, app)
+	if err == nil {
+		replaceable := app.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && app.Spec.TargetRef == nil && app.DeletionTimestamp == nil
+		if member.Agrees(app) || !replaceable {
+			return app, nil
+		}
+		if err := c.hub.Delete(ctx, app, client.Preconditions{UID: &app.UID, ResourceVersion: &app.ResourceVersion}); err != nil {
+			return nil, fmt.Errorf("replacing application %s: %w", member.Application, err)
+		}
+		err = apierrors.NewNotFound(v1alpha2.GroupVersion.WithResource("kubernetesapplications").GroupResource(), member.Application)
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading application %s: %w", member.Application, err)
+	}
+	app = applicationFor(namespace, member)
+	if app.Spec.TargetRef, err = c.placed(ctx, app); err != nil {
+		return nil, err
+	}
+	if err := c.hub.Create(ctx, app, client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
+		return nil, fmt.Errorf("creating application %s: %w", member.Application, err)
+	}
+	return app, nil
+}
+
+// placed is where an application's resources are, when the application itself
+// was deleted under them.
+func (c *Controller) placed(ctx context.Context, app *v1alpha2.KubernetesApplication) (*v1alpha1.TargetReference, error) {
+	var list v1alpha1.KubernetesApplicationResourceList
+	if err := c.hub.List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name}); err != nil {
+		return nil, fmt.Errorf("listing the resources of application %s: %w", app.Name, err)
+	}
+	for i := range list.Items {
+		if ref := list.Items[i].Spec.TargetRef; ref != nil {
+			return ref.DeepCopy(), nil
+		}
+	}
+	return nil, nil //nolint:nilnil // nowhere is an answer
+}

@@ -1,0 +1,86 @@
+package intake
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
+)
+
+// resourceFor returns the resource of a native object. It runs on target when
+// its application was placed already, and is then kept until its object is gone
+// from there. A *field.Error says what of the object cannot be projected.
+func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference) (*v1alpha1.KubernetesApplicationResource, error) {
+	template, err := kinds.Project(kind, native)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(template.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the template: %w", err)
+	}
+	resource := &v1alpha1.KubernetesApplicationResource{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: native.GetNamespace(),
+			Name:      kinds.ResourceName(native.GetKind(), native.GetName()),
+			Labels: map[string]string{
+				v1alpha1.FrontDoorLabel:   v1alpha1.FrontDoor,
+				v1alpha1.ApplicationLabel: application,
+			},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(native, kind.GroupVersionKind())},
+		},
+		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}},
+	}
+	if target != nil {
+		resource.Spec.TargetRef = target.DeepCopy()
+		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
+	}
+	return resource, nil
+}
+
+// revise makes the stored resource what it should be. Where it runs is not
+// intake's to change.
+func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
+	maps.Copy(current.Labels, desired.Labels)
+	if !sameTemplate(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
+		current.Spec.Template = desired.Spec.Template
+	}
+}
+
+func sameTemplate(a, b []byte) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	left, err := json.Marshal(x)
+	if err != nil {
+		return false
+	}
+	right, err := json.Marshal(y)
+	return err == nil && bytes.Equal(left, right)
+}
+
+// applicationFor returns the application of a front-door group.
+func applicationFor(namespace string, member policies.Membership) *v1alpha2.KubernetesApplication {
+	return &v1alpha2.KubernetesApplication{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace,
+			Name:      member.Application,
+			Labels:    map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor},
+		},
+		Spec: v1alpha2.KubernetesApplicationSpec{
+			ResourceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.ApplicationLabel: member.Application}},
+			TargetSelector:   member.Selector,
+		},
+	}
+}

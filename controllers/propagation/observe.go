@@ -1,0 +1,60 @@
+package propagation
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// observe copies what the target says of the object, all from one look at it.
+func (c *Controller) observe(_ context.Context, j *journey) error {
+	remote, found := j.observed.Object["status"]
+	if !found {
+		j.resource.Status.Remote = nil
+	} else {
+		data, err := json.Marshal(remote)
+		if err != nil {
+			return fmt.Errorf("encoding the status of %s: %w", j.desired.GetKind(), err)
+		}
+		if j.resource.Status.Remote == nil || !sameJSON(j.resource.Status.Remote.Raw, data) {
+			j.resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
+		}
+	}
+	j.resource.Status.ObservedHubGeneration = kinds.ObservedHubGeneration(j.observed)
+
+	result, err := status.Compute(j.observed)
+	switch {
+	case err != nil:
+		j.set(v1alpha1.Ready, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, "cannot tell: "+err.Error())
+	case result.Status == status.CurrentStatus:
+		j.set(v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonAvailable,
+			fmt.Sprintf("%s %s is ready on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+	case result.Status == status.FailedStatus:
+		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, result.Message)
+	default:
+		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonProgressing, result.Message)
+	}
+	return nil
+}
+
+// sameJSON compares what may differ in the order of keys.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	left, _ := json.Marshal(x)  //nolint:errchkjson // it was JSON a line ago
+	right, _ := json.Marshal(y) //nolint:errchkjson // it was JSON a line ago
+	return bytes.Equal(left, right)
+}

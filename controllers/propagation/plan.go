@@ -1,0 +1,219 @@
+package propagation
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// standing is how an object on a target compares with what it should be.
+type standing string
+
+const (
+	absent  standing = "Absent"
+	inSync  standing = "InSync"
+	drifted standing = "Drifted"
+	foreign standing = "Foreign"
+)
+
+// desire returns the object to apply for a resource: its template, with the
+// marks that say whose it is, and a digest of all that.
+func desire(resource *v1alpha1.KubernetesApplicationResource, hubID string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(resource.Spec.Template.Raw); err != nil {
+		return nil, fmt.Errorf("reading the template: %w", err)
+	}
+	for _, targets := range []string{"creationTimestamp", "resourceVersion", "uid", "managedFields", "generation", "ownerReferences", "finalizers"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", targets)
+	}
+	delete(object.Object, "status")
+
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.ManagedByLabel] = hubID
+	object.SetLabels(labels)
+
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.ResourceUIDAnnotation] = string(resource.UID)
+	annotations[v1alpha1.ResourceNamespaceAnnotation] = resource.Namespace
+	annotations[v1alpha1.ResourceNameAnnotation] = resource.Name
+	delete(annotations, v1alpha1.AppliedAnnotation)
+	object.SetAnnotations(annotations)
+
+	data, err := json.Marshal(object.Object) // map keys are sorted
+	if err != nil {
+		return nil, fmt.Errorf("encoding the template: %w", err)
+	}
+	digest := sha256.Sum256(data)
+	annotations[v1alpha1.AppliedAnnotation] = hex.EncodeToString(digest[:8])
+	object.SetAnnotations(annotations)
+	return object, nil
+}
+
+func digestOf(object *unstructured.Unstructured) string {
+	return object.GetAnnotations()[v1alpha1.AppliedAnnotation]
+}
+
+// stand compares. observed is nil when the target has no such object.
+func stand(desired, observed *unstructured.Unstructured, resource metav1.Object, hubID string) standing {
+	switch {
+	case observed == nil:
+		return absent
+	case !belongs(observed, resource, hubID):
+		return foreign
+	case digestOf(desired) != digestOf(observed), len(differences(desired.Object, observed.Object)) > 0:
+		return drifted
+	default:
+		return inSync
+	}
+}
+
+// belongs tells whether an object on a target is this resource's. The UID is
+// not compared: a hub restored from a backup owns what it owned before.
+func belongs(observed *unstructured.Unstructured, resource metav1.Object, hubID string) bool {
+	annotations := observed.GetAnnotations()
+	return observed.GetLabels()[v1alpha1.ManagedByLabel] == hubID &&
+		annotations[v1alpha1.ResourceNamespaceAnnotation] == resource.GetNamespace() &&
+		annotations[v1alpha1.ResourceNameAnnotation] == resource.GetName()
+}
+
+// owner names whose an object is, for a person.
+func owner(observed *unstructured.Unstructured, hubID string) string {
+	annotations := observed.GetAnnotations()
+	name := annotations[v1alpha1.ResourceNameAnnotation]
+	hub := observed.GetLabels()[v1alpha1.ManagedByLabel]
+	switch {
+	case hub == "" || name == "":
+		if controller := metav1.GetControllerOf(observed); controller != nil {
+			return fmt.Sprintf("%s %s on the target", controller.Kind, controller.Name)
+		}
+		return "nobody Portico knows"
+	case hub != hubID:
+		return fmt.Sprintf("KubernetesApplicationResource %s/%s of another hub (%s)", annotations[v1alpha1.ResourceNamespaceAnnotation], name, hub)
+	default:
+		return fmt.Sprintf("KubernetesApplicationResource %s/%s", annotations[v1alpha1.ResourceNamespaceAnnotation], name)
+	}
+}
+
+// differences lists the paths at which observed does not have what desired
+// asks for. What observed has beyond that belongs to others.
+func differences(desired, observed map[string]any) []string {
+	var out []string
+	compare(desired, observed, "", &out)
+	slices.Sort(out)
+	return out
+}
+
+func compare(desired, observed any, path string, out *[]string) {
+	switch want := desired.(type) {
+	case map[string]any:
+		have, ok := observed.(map[string]any)
+		if !ok && observed != nil {
+			*out = append(*out, path)
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			compare(want[key], have[key], path+"."+key, out)
+		}
+	case []any:
+		have, ok := observed.([]any)
+		if !ok {
+			if len(want) > 0 {
+				*out = append(*out, path)
+			}
+			return
+		}
+		compareLists(want, have, path, out)
+	case nil:
+	default:
+		if !sameScalar(desired, observed) {
+			*out = append(*out, path)
+		}
+	}
+}
+
+// mergeKeys identify the items of Kubernetes' own lists, most telling first.
+var mergeKeys = []string{"name", "containerPort", "port", "mountPath", "devicePath", "key", "type", "ip", "topologyKey", "uid"}
+
+// compareLists matches items by their merge key where they have one, so that an
+// item somebody added on the target is no difference, and by place otherwise.
+func compareLists(want, have []any, path string, out *[]string) {
+	key := mergeKey(want)
+	if key == "" {
+		if len(want) != len(have) {
+			*out = append(*out, path)
+			return
+		}
+		for i := range want {
+			compare(want[i], have[i], path+"["+strconv.Itoa(i)+"]", out)
+		}
+		return
+	}
+	for _, item := range want {
+		fields, _ := item.(map[string]any)
+		i := slices.IndexFunc(have, func(other any) bool {
+			o, ok := other.(map[string]any)
+			return ok && sameScalar(fields[key], o[key]) && sameScalar(fields["protocol"], o["protocol"])
+		})
+		at := fmt.Sprintf("%s[%s=%v]", path, key, fields[key])
+		if i < 0 {
+			*out = append(*out, at)
+			continue
+		}
+		compare(item, have[i], at, out)
+	}
+}
+
+func mergeKey(items []any) string {
+	if len(items) == 0 {
+		return ""
+	}
+	for _, key := range mergeKeys {
+		unique := map[string]bool{}
+		if slices.ContainsFunc(items, func(item any) bool {
+			fields, ok := item.(map[string]any)
+			value, has := fields[key]
+			name := fmt.Sprintf("%v/%v", value, fields["protocol"])
+			seen := unique[name]
+			unique[name] = true
+			return !ok || !has || seen
+		}) {
+			continue
+		}
+		return key
+	}
+	return ""
+}
+
+func sameScalar(a, b any) bool {
+	if a == b {
+		return true
+	}
+	x, xok := number(a)
+	y, yok := number(b)
+	return xok && yok && x == y
+}
+
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}

@@ -1,0 +1,291 @@
+// Package propagation makes what a KubernetesApplicationResource asks for true
+// on its target, and tells in its status what became of it.
+package propagation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/go-logr/logr"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/narrate"
+)
+
+type logrLogger = logr.Logger
+
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Options of the controller.
+type Options struct {
+	// HubID marks this hub's objects on the targets.
+	HubID string
+	// Workers for each target. Default 4.
+	Workers int
+	// Resync is how often a resource is looked at without a reason, as a
+	// safety net; jittered. Default 10 minutes.
+	Resync time.Duration
+}
+
+// Controller propagates.
+type Controller struct {
+	options  Options
+	hub      client.Client
+	cache    cache.Cache
+	clusters *clusters.Clusters
+	recorder events.EventRecorder
+	lanes    *lanes
+	memory   memory
+}
+
+// TargetIndex finds resources by the name of their target.
+const TargetIndex = "spec.targetRef.name"
+
+// New returns the controller. It runs once started, by the manager's leader.
+func New(hub client.Client, hubCache cache.Cache, targets *clusters.Clusters, recorder events.EventRecorder, o Options) *Controller {
+	if o.Workers == 0 {
+		o.Workers = 4
+	}
+	if o.Resync == 0 {
+		o.Resync = 10 * time.Minute
+	}
+	c := &Controller{options: o, hub: hub, cache: hubCache, clusters: targets, recorder: recorder}
+	c.memory.last = map[types.UID]applied{}
+	c.lanes = &lanes{
+		workers: o.Workers,
+		limiter: func() workqueue.TypedRateLimiter[reconcile.Request] {
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](250*time.Millisecond, time.Minute)
+		},
+		travel: func(target types.NamespacedName) reconcile.Reconciler {
+			return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				return c.reconcile(ctx, target, req)
+			})
+		},
+	}
+	targets.Listen(c)
+	return c
+}
+
+// Start watches resources until ctx ends.
+func (c *Controller) Start(ctx context.Context) error {
+	c.lanes.start(ctx)
+	informer, err := c.cache.GetInformer(ctx, &v1alpha1.KubernetesApplicationResource{})
+	if err != nil {
+		return fmt.Errorf("watching resources: %w", err)
+	}
+	queue := func(object any) {
+		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok && resource.Spec.TargetRef != nil {
+			c.lanes.add(targetOf(resource), client.ObjectKeyFromObject(resource), false)
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: queue,
+		UpdateFunc: func(before, after any) {
+			if changed(before, after) {
+				queue(after)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok {
+				c.memory.forget(resource.UID)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching resources: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection: one propagates.
+func (c *Controller) NeedLeaderElection() bool { return true }
+
+// changed tells an update that asks for something from one that only reports.
+func changed(before, after any) bool {
+	was, ok := before.(*v1alpha1.KubernetesApplicationResource)
+	is, ok2 := after.(*v1alpha1.KubernetesApplicationResource)
+	return !ok || !ok2 || was.Generation != is.Generation ||
+		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
+		!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
+		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
+}
+
+// TargetChanged implements clusters.Listener: everything on the target is
+// looked at again, without the delay earlier failures had earned it.
+func (c *Controller) TargetChanged(target types.NamespacedName) {
+	go func() {
+		var list v1alpha1.KubernetesApplicationResourceList
+		if err := c.cache.List(context.Background(), &list, client.InNamespace(target.Namespace), client.MatchingFields{TargetIndex: target.Name}); err != nil {
+			return // the cache has stopped
+		}
+		if _, err := c.clusters.Get(target); err != nil && len(list.Items) == 0 {
+			c.lanes.close(target)
+			return
+		}
+		for i := range list.Items {
+			c.lanes.add(target, client.ObjectKeyFromObject(&list.Items[i]), true)
+		}
+	}()
+}
+
+// ObjectChanged implements clusters.Listener.
+func (c *Controller) ObjectChanged(target, resource types.NamespacedName) {
+	c.lanes.add(target, resource, false)
+}
+
+func targetOf(resource *v1alpha1.KubernetesApplicationResource) types.NamespacedName {
+	return types.NamespacedName{Namespace: resource.Namespace, Name: resource.Spec.TargetRef.Name}
+}
+
+// journey is one reconcile of one resource: what its steps find and decide.
+type journey struct {
+	target     types.NamespacedName
+	resource   *v1alpha1.KubernetesApplicationResource
+	before     *v1alpha1.KubernetesApplicationResource
+	desired    *unstructured.Unstructured
+	connection *clusters.Connection
+	cached     client.Reader
+	observed   *unstructured.Unstructured
+	standing   standing
+	story      []narrate.Event
+	done       bool // a finalizer was removed: there is no status to write
+}
+
+// errWait ends a journey that goes on when something happens elsewhere.
+var errWait = errors.New("waiting for the target")
+
+type step struct {
+	name string
+	run  func(context.Context, *journey) error
+}
+
+func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName, req reconcile.Request) (reconcile.Result, error) {
+	resource := &v1alpha1.KubernetesApplicationResource{}
+	if err := c.hub.Get(ctx, req.NamespacedName, resource); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if resource.Spec.TargetRef == nil || targetOf(resource) != target {
+		return reconcile.Result{}, nil
+	}
+	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
+	steps := []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"apply", c.apply}, {"observe", c.observe}}
+	switch {
+	case resource.DeletionTimestamp != nil:
+		steps = []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"withdraw", c.withdraw}}
+	case orphaned(resource):
+		steps = []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"release", c.release}}
+	}
+	err := c.travel(ctx, j, steps)
+	switch {
+	case errors.Is(err, errWait):
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: wait.Jitter(c.options.Resync, 0.5)}, nil
+}
+
+// travel runs the steps until one ends the journey, and writes the status in
+// any case: it is how a refusal reaches a person.
+func (c *Controller) travel(ctx context.Context, j *journey, steps []step) error {
+	var ended error
+	for _, s := range steps {
+		if ended = s.run(ctx, j); ended != nil {
+			break
+		}
+	}
+	if !j.done {
+		if err := c.report(ctx, j); err != nil && !errors.Is(ended, errWait) {
+			return errors.Join(ended, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	narrate.Tell(c.recorder, narrate.Subject(j.resource), "Propagate", j.story...)
+	return ended
+}
+
+// report writes the status, when it changed, in one patch.
+func (c *Controller) report(ctx context.Context, j *journey) error {
+	if equality.Semantic.DeepEqual(j.before.Status, j.resource.Status) {
+		return nil
+	}
+	if err := c.hub.Status().Patch(ctx, j.resource, client.MergeFrom(j.before), client.FieldOwner(v1alpha1.PropagationManager)); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+		return fmt.Errorf("writing the status of resource %s: %w", client.ObjectKeyFromObject(j.resource), err)
+	}
+	j.story = append(narrate.Changes(j.before.Status.Conditions, j.resource.Status.Conditions), j.story...)
+	return nil
+}
+
+// set sets a condition of the journey's resource.
+func (j *journey) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&j.resource.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: j.resource.Generation,
+	})
+}
+
+// orphaned tells a front-door resource whose native object was deleted with its
+// dependents left behind.
+func orphaned(resource *v1alpha1.KubernetesApplicationResource) bool {
+	return resource.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && metav1.GetControllerOf(resource) == nil
+}
+
+// memory is what this process knows beyond the caches, which lag behind its own
+// writes.
+type memory struct {
+	mu   sync.Mutex
+	last map[types.UID]applied
+}
+
+// applied is the last write of one resource's object.
+type applied struct {
+	digest          string
+	resourceVersion string
+	// settled are the differences the target made right after the write, such
+	// as a webhook's; writing again would not change them.
+	settled string
+}
+
+func (m *memory) recall(uid types.UID) applied {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last[uid]
+}
+
+func (m *memory) keep(uid types.UID, a applied) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last[uid] = a
+}
+
+func (m *memory) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.last, uid)
+}

@@ -1,0 +1,77 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=delete
+
+// release leaves the object on the target, takes Portico's marks off it, and
+// deletes the resource: its native object was deleted with --cascade=orphan.
+func (c *Controller) release(ctx context.Context, j *journey) error {
+	if j.standing == inSync || j.standing == drifted {
+		if err := c.unmark(ctx, j); err != nil {
+			return err
+		}
+	}
+	if err := c.finalize(ctx, j.resource, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	j.done = true
+	err := c.hub.Delete(ctx, j.resource, client.Preconditions{UID: ptr.To(j.resource.UID)})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting the released resource %s: %w", client.ObjectKeyFromObject(j.resource), err)
+	}
+	return errWait
+}
+
+// marks are the annotations Portico puts on a target's objects.
+var marks = []string{
+	v1alpha1.ResourceUIDAnnotation, v1alpha1.ResourceNamespaceAnnotation, v1alpha1.ResourceNameAnnotation,
+	v1alpha1.HubGenerationAnnotation, v1alpha1.AppliedAnnotation,
+}
+
+// unmark removes Portico's label, annotations and field ownership, from the
+// object as it is now: the cache does not hold managed fields.
+func (c *Controller) unmark(ctx context.Context, j *journey) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(j.desired.GroupVersionKind())
+	err := c.call(ctx, j, func(ctx context.Context) error {
+		return j.connection.Client().Get(ctx, client.ObjectKeyFromObject(j.desired), live)
+	})
+	if err != nil {
+		return c.lost(j, client.IgnoreNotFound(err))
+	}
+	before := live.DeepCopy()
+	labels, annotations := live.GetLabels(), live.GetAnnotations()
+	delete(labels, v1alpha1.ManagedByLabel)
+	for _, mark := range marks {
+		delete(annotations, mark)
+	}
+	live.SetLabels(labels)
+	live.SetAnnotations(annotations)
+	managers := slices.DeleteFunc(live.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Manager == v1alpha1.PropagationManager
+	})
+	if len(managers) == 0 {
+		managers = []metav1.ManagedFieldsEntry{{}} // the API server's way to say "none"
+	}
+	live.SetManagedFields(managers)
+	err = c.call(ctx, j, func(ctx context.Context) error {
+		return j.connection.Client().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if client.IgnoreNotFound(err) != nil {
+		return c.lost(j, fmt.Errorf("releasing %s on target %s: %w", j.desired.GetKind(), j.target.Name, err))
+	}
+	return nil
+}

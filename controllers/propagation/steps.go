@@ -1,0 +1,281 @@
+package propagation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
+)
+
+// guard asks what the webhook asked, because a webhook can be down.
+func (c *Controller) guard(_ context.Context, j *journey) error {
+	j.set(v1alpha1.Scheduled, metav1.ConditionTrue, v1alpha1.ReasonScheduled, "application runs on target "+j.target.Name)
+	if errs := policies.ValidateResource(j.resource, nil); len(errs) > 0 {
+		j.fail(v1alpha1.ReasonInvalidTemplate, errs.ToAggregate().Error())
+		return reconcile.TerminalError(errs.ToAggregate())
+	}
+	desired, err := desire(j.resource, c.options.HubID)
+	if err != nil {
+		j.fail(v1alpha1.ReasonInvalidTemplate, err.Error())
+		return reconcile.TerminalError(err)
+	}
+	j.desired = desired
+	return nil
+}
+
+// fail says that what the resource asks for was not done.
+func (j *journey) fail(reason, message string) {
+	j.set(v1alpha1.Synced, metav1.ConditionFalse, reason, message)
+	j.resource.Status.State = v1alpha1.StateFailed
+}
+
+// connect finds the target's connection, and the cache of the object's kind.
+func (c *Controller) connect(_ context.Context, j *journey) error {
+	connection, err := c.clusters.Get(j.target)
+	var problem *clusters.Problem
+	if errors.As(err, &problem) {
+		j.set(v1alpha1.TargetReachable, metav1.ConditionFalse, problem.Reason, fmt.Sprintf("target %s %s", j.target.Name, problem.Message))
+		return c.waiting(j)
+	}
+	if err != nil {
+		return err
+	}
+	state := connection.State()
+	meta.SetStatusCondition(&j.resource.Status.Conditions, state.Condition(j.target.Name, j.resource.Generation))
+	if !state.Up() {
+		return c.waiting(j)
+	}
+	reader, synced, err := connection.Informer(j.desired.GroupVersionKind())
+	switch {
+	case meta.IsNoMatchError(err):
+		gvk := j.desired.GroupVersionKind()
+		j.fail(v1alpha1.ReasonUnknownKind, fmt.Sprintf("target %s does not know kind %s of %s", j.target.Name, gvk.Kind, gvk.GroupVersion()))
+		return err
+	case clusters.Lost(err):
+		connection.Suspect()
+		return err
+	case err != nil:
+		return err
+	case !synced:
+		return c.waiting(j)
+	}
+	j.connection, j.cached = connection, reader
+	return nil
+}
+
+// waiting ends the journey until the target's next event, which brings every
+// resource on it back. The last status seen is kept.
+func (c *Controller) waiting(j *journey) error {
+	if j.resource.Status.State == "" {
+		j.resource.Status.State = v1alpha1.StateScheduled
+	}
+	if meta.FindStatusCondition(j.resource.Status.Conditions, v1alpha1.Synced) == nil {
+		j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, "waiting for target "+j.target.Name)
+	}
+	if meta.FindStatusCondition(j.resource.Status.Conditions, v1alpha1.Ready) == nil {
+		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonProgressing, "waiting for target "+j.target.Name)
+	}
+	return errWait
+}
+
+// look finds the object on the target. The cache holds only objects with this
+// hub's label, and lags behind; an object that is not in it is asked for.
+func (c *Controller) look(ctx context.Context, j *journey) error {
+	observed := &unstructured.Unstructured{}
+	observed.SetGroupVersionKind(j.desired.GroupVersionKind())
+	key := client.ObjectKeyFromObject(j.desired)
+	if key.Namespace == "" {
+		if namespaced, err := j.connection.Client().IsObjectNamespaced(observed); err != nil {
+			return c.lost(j, fmt.Errorf("looking up %s: %w", j.desired.GetKind(), err))
+		} else if namespaced {
+			key.Namespace = metav1.NamespaceDefault
+			j.desired.SetNamespace(key.Namespace)
+		}
+	}
+	err := j.cached.Get(ctx, key, observed)
+	if apierrors.IsNotFound(err) {
+		call, cancel := j.connection.Context(ctx)
+		defer cancel()
+		err = j.connection.Client().Get(call, key, observed)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return c.lost(j, fmt.Errorf("reading %s on target %s: %w", j.desired.GetKind(), j.target.Name, err))
+	default:
+		j.observed = observed
+	}
+	j.standing = stand(j.desired, j.observed, j.resource, c.options.HubID)
+	return nil
+}
+
+// apply makes the object what it should be, when it is not.
+func (c *Controller) apply(ctx context.Context, j *journey) error {
+	last := c.memory.recall(j.resource.UID)
+	switch j.standing {
+	case foreign:
+		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
+			j.desired.GetKind(), j.desired.GetName(), j.target.Name, owner(j.observed, c.options.HubID)))
+		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
+		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
+		return reconcile.TerminalError(errors.New("object on the target belongs to another owner"))
+	case drifted:
+		if last.digest == digestOf(j.desired) && older(j.observed.GetResourceVersion(), last.resourceVersion) {
+			return errWait // our own write is on its way to the cache
+		}
+		if digestOf(j.observed) == digestOf(j.desired) {
+			paths := differences(j.desired.Object, j.observed.Object)
+			if values(j.observed, paths) == last.settled {
+				break
+			}
+			j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventDriftReverted,
+				Note: fmt.Sprintf("changed back on target %s: %s", j.target.Name, strings.Join(paths, ", "))})
+		}
+		if err := c.send(ctx, j); err != nil {
+			return err
+		}
+	case absent:
+		if !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
+			if err := c.finalize(ctx, j.resource, controllerutil.AddFinalizer); err != nil {
+				return err
+			}
+			j.before = withStatus(j.resource, j.before)
+		}
+		if err := c.send(ctx, j); err != nil {
+			return err
+		}
+	}
+	j.set(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied,
+		fmt.Sprintf("%s %s is applied on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+	j.resource.Status.State = v1alpha1.StateSubmitted
+	return nil
+}
+
+// withStatus returns a copy of a resource as it is stored now, with the status
+// that was stored before: the base of the status patch.
+func withStatus(stored, before *v1alpha1.KubernetesApplicationResource) *v1alpha1.KubernetesApplicationResource {
+	out := stored.DeepCopy()
+	before.Status.DeepCopyInto(&out.Status)
+	return out
+}
+
+// send applies the object. Fields are taken from other managers only on an
+// object that is ours already.
+func (c *Controller) send(ctx context.Context, j *journey) error {
+	result := j.desired.DeepCopy()
+	options := []client.ApplyOption{client.FieldOwner(v1alpha1.PropagationManager)}
+	if j.standing == drifted {
+		options = append(options, client.ForceOwnership)
+	}
+	err := c.call(ctx, j, func(ctx context.Context) error {
+		return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
+	})
+	if missingNamespace(err) {
+		if err = c.makeNamespace(ctx, j); err == nil {
+			result = j.desired.DeepCopy()
+			err = c.call(ctx, j, func(ctx context.Context) error {
+				return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
+			})
+		}
+	}
+	if err != nil {
+		return c.refused(j, err)
+	}
+	c.memory.keep(j.resource.UID, applied{
+		digest:          digestOf(j.desired),
+		resourceVersion: result.GetResourceVersion(),
+		settled:         values(result, differences(j.desired.Object, result.Object)),
+	})
+	j.observed = result
+	return nil
+}
+
+func (c *Controller) call(ctx context.Context, j *journey, do func(context.Context) error) error {
+	call, cancel := j.connection.Context(ctx)
+	defer cancel()
+	return do(call)
+}
+
+func missingNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) &&
+		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}
+
+// makeNamespace creates the object's namespace. It is not Portico's afterwards:
+// others may live there.
+func (c *Controller) makeNamespace(ctx context.Context, j *journey) error {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(j.desired.GetNamespace())
+	err := c.call(ctx, j, func(ctx context.Context) error {
+		return j.connection.Client().Create(ctx, namespace, client.FieldOwner(v1alpha1.PropagationManager))
+	})
+	return client.IgnoreAlreadyExists(err)
+}
+
+// refused says what the target said.
+func (c *Controller) refused(j *journey, err error) error {
+	if clusters.Lost(err) {
+		return c.lost(j, err)
+	}
+	var status apierrors.APIStatus
+	message := err.Error()
+	if errors.As(err, &status) {
+		message = status.Status().Message
+	}
+	j.fail(v1alpha1.ReasonRefused, fmt.Sprintf("target %s refused %s %s: %s", j.target.Name, j.desired.GetKind(), j.desired.GetName(), message))
+	return fmt.Errorf("applying %s to target %s: %w", j.desired.GetKind(), j.target.Name, err)
+}
+
+// lost asks whether the target is away, and tries again.
+func (c *Controller) lost(j *journey, err error) error {
+	if clusters.Lost(err) {
+		j.connection.Suspect()
+	}
+	return err
+}
+
+// finalize adds or removes the finalizer.
+func (c *Controller) finalize(ctx context.Context, resource *v1alpha1.KubernetesApplicationResource, change func(client.Object, string) bool) error {
+	before := resource.DeepCopy()
+	status := resource.Status
+	change(resource, v1alpha1.PropagationFinalizer)
+	err := c.hub.Patch(ctx, resource, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.PropagationManager))
+	resource.Status = status
+	if err != nil {
+		return fmt.Errorf("changing the finalizer of resource %s: %w", client.ObjectKeyFromObject(resource), err)
+	}
+	return nil
+}
+
+func older(observed, last string) bool {
+	order, err := resourceversion.CompareResourceVersion(observed, last)
+	return err == nil && order < 0
+}
+
+// values tells the values at some paths from others, without telling them: it
+// is only ever compared.
+func values(object *unstructured.Unstructured, paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	parts := slices.Clone(paths)
+	return fmt.Sprintf("%d:%s", object.GetGeneration(), strings.Join(parts, ","))
+}

@@ -1,0 +1,80 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// withdraw deletes the object from the target, the way its native object is
+// being deleted, and lets the resource go once it is gone.
+func (c *Controller) withdraw(ctx context.Context, j *journey) error {
+	if !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
+		return errWait
+	}
+	if j.standing == absent || j.standing == foreign {
+		return c.letGo(ctx, j)
+	}
+	j.resource.Status.State = v1alpha1.StateDeleting
+	j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing,
+		fmt.Sprintf("%s %s is being deleted on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+	if j.observed.GetDeletionTimestamp() != nil {
+		return errWait // its deletion is an event
+	}
+	policy, err := c.propagationPolicy(ctx, j.resource)
+	if err != nil {
+		return err
+	}
+	err = c.call(ctx, j, func(ctx context.Context) error {
+		return j.connection.Client().Delete(ctx, j.observed,
+			client.Preconditions{UID: ptr.To(j.observed.GetUID())}, client.PropagationPolicy(policy))
+	})
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return c.lost(j, fmt.Errorf("deleting %s on target %s: %w", j.desired.GetKind(), j.target.Name, err))
+	}
+	if err != nil {
+		return c.letGo(ctx, j) // it was gone already, or is another object now
+	}
+	return errWait
+}
+
+// propagationPolicy is how the user deletes the native object: in the
+// foreground it stays until everything below is gone, there as here.
+func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.KubernetesApplicationResource) (metav1.DeletionPropagation, error) {
+	if slices.Contains(resource.Finalizers, metav1.FinalizerDeleteDependents) {
+		return metav1.DeletePropagationForeground, nil
+	}
+	controller := metav1.GetControllerOf(resource)
+	if controller == nil {
+		return metav1.DeletePropagationBackground, nil
+	}
+	native := &unstructured.Unstructured{}
+	native.SetGroupVersionKind(schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind))
+	err := c.hub.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: controller.Name}, native)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)
+	}
+	if err == nil && native.GetUID() == controller.UID && slices.Contains(native.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return metav1.DeletePropagationForeground, nil
+	}
+	return metav1.DeletePropagationBackground, nil
+}
+
+// letGo removes the finalizer: nothing of the resource is left on the target.
+func (c *Controller) letGo(ctx context.Context, j *journey) error {
+	j.done = true
+	if err := c.finalize(ctx, j.resource, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return errWait
+}

@@ -1,0 +1,132 @@
+// Package scheduler gives every KubernetesApplication a KubernetesTarget. A
+// choice, once made, stays.
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/placement"
+)
+
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications/status,verbs=patch
+
+// Controller schedules applications.
+type Controller struct {
+	hub      client.Client
+	recorder events.EventRecorder
+}
+
+// SetupWithManager adds the controller.
+func SetupWithManager(mgr ctrl.Manager) error {
+	c := &Controller{hub: mgr.GetClient(), recorder: mgr.GetEventRecorder("portico")}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("scheduler").
+		For(&v1alpha2.KubernetesApplication{}).
+		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
+		Complete(c)
+}
+
+// waiting are the applications a change of a target may matter to: those in its
+// namespace that have none.
+func (c *Controller) waiting(ctx context.Context, target client.Object) []reconcile.Request {
+	var list v1alpha2.KubernetesApplicationList
+	if err := c.hub.List(ctx, &list, client.InNamespace(target.GetNamespace())); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if list.Items[i].Spec.TargetRef == nil {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// Reconcile schedules one application.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	app := &v1alpha2.KubernetesApplication{}
+	if err := c.hub.Get(ctx, req.NamespacedName, app); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if app.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	if app.Spec.TargetRef != nil {
+		return reconcile.Result{}, c.report(ctx, app, scheduled(app, app.Spec.TargetRef.Name))
+	}
+	decision, err := c.decide(ctx, app)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if decision.Target == "" {
+		return reconcile.Result{}, c.report(ctx, app, metav1.Condition{
+			Type: v1alpha1.Scheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoMatchingTarget,
+			Message: decision.Why(app.Namespace), ObservedGeneration: app.Generation,
+		})
+	}
+	before := app.DeepCopy()
+	app.Spec.TargetRef = &v1alpha1.TargetReference{Name: decision.Target}
+	err = c.hub.Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.SchedulerManager))
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("scheduling application %s to target %s: %w", req, decision.Target, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Scheduled application", "target", decision.Target)
+	return reconcile.Result{}, c.report(ctx, app, scheduled(app, decision.Target))
+}
+
+func scheduled(app *v1alpha2.KubernetesApplication, target string) metav1.Condition {
+	return metav1.Condition{
+		Type: v1alpha1.Scheduled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonScheduled,
+		Message: fmt.Sprintf("application %s runs on target %s", app.Name, target), ObservedGeneration: app.Generation,
+	}
+}
+
+func (c *Controller) decide(ctx context.Context, app *v1alpha2.KubernetesApplication) (placement.Decision, error) {
+	selector, err := policies.Selector(app.Spec.TargetSelector)
+	if err != nil {
+		return placement.Decision{}, reconcile.TerminalError(fmt.Errorf("reading the selector of application %s: %w", app.Name, err))
+	}
+	var targets v1alpha1.KubernetesTargetList
+	if err := c.hub.List(ctx, &targets, client.InNamespace(app.Namespace)); err != nil {
+		return placement.Decision{}, fmt.Errorf("listing targets: %w", err)
+	}
+	var resources v1alpha1.KubernetesApplicationResourceList
+	if err := c.hub.List(ctx, &resources, client.InNamespace(app.Namespace)); err != nil {
+		return placement.Decision{}, fmt.Errorf("counting placed resources: %w", err)
+	}
+	placed := map[string]int{}
+	for _, r := range resources.Items {
+		if r.Spec.TargetRef != nil {
+			placed[r.Spec.TargetRef.Name]++
+		}
+	}
+	return placement.Decide(placement.Question{Selector: selector, Targets: targets.Items, Placed: placed}), nil
+}
+
+func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, condition metav1.Condition) error {
+	before := app.DeepCopy()
+	meta.SetStatusCondition(&app.Status.Conditions, condition)
+	if equality.Semantic.DeepEqual(before.Status, app.Status) {
+		return nil
+	}
+	if err := c.hub.Status().Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.SchedulerManager)); err != nil {
+		return fmt.Errorf("writing the status of application %s: %w", client.ObjectKeyFromObject(app), err)
+	}
+	narrate.Tell(c.recorder, app, "Schedule", narrate.Changes(before.Status.Conditions, app.Status.Conditions)...)
+	return nil
+}

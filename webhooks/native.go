@@ -1,0 +1,129 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/placement"
+)
+
+// native refuses what could not be placed or moved, and warns when no target
+// matches.
+func native(reader client.Reader) handler {
+	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
+		kind, known := kinds.For(gvk(req))
+		if !known || subresource(req) {
+			return admission.Allowed(""), nil
+		}
+		object, old, err := objects(req)
+		if err != nil {
+			return admission.Response{}, err
+		}
+		if object.GetDeletionTimestamp() != nil {
+			return admission.Allowed(""), nil
+		}
+		cached := lookup{ctx: ctx, reader: reader, namespace: req.Namespace}
+		errs := policies.ValidateNative(policies.NativeQuestion{
+			Kind:        kind,
+			Object:      object,
+			Old:         old,
+			Namespace:   cached.namespaceMeta(),
+			Application: cached.application,
+		})
+		if cached.err != nil {
+			return admission.Response{}, cached.err
+		}
+		resp := verdict(req, errs)
+		if resp.Allowed && kinds.IsRemote(object) {
+			foresee(&resp, object, &cached)
+		}
+		return resp, cached.err
+	}
+}
+
+// foresee tells the user now what the scheduler would say later.
+func foresee(resp *admission.Response, object *unstructured.Unstructured, cached *lookup) {
+	member, _ := policies.MembershipOf(object, cached.namespaceMeta())
+	if app := cached.application(member.Application); app != nil {
+		if app.Spec.TargetRef != nil {
+			resp.AuditAnnotations = map[string]string{"target": app.Spec.TargetRef.Name}
+			return
+		}
+		if member.Selector == nil {
+			member.Selector = app.Spec.TargetSelector
+		}
+	}
+	selector, err := policies.Selector(member.Selector)
+	if err != nil {
+		return // refused already, by validation
+	}
+	decision := placement.Decide(placement.Question{Selector: selector, Targets: cached.targets()})
+	if decision.Target != "" {
+		return
+	}
+	why := decision.Why(cached.namespace)
+	resp.Warnings = append(resp.Warnings, shorten(fmt.Sprintf("accepted, and waiting for a target: %s", why)))
+	resp.AuditAnnotations = map[string]string{"decision": "unschedulable"}
+}
+
+// maxWarning is what an API server passes on of a warning.
+const maxWarning = 256
+
+func shorten(text string) string {
+	if len(text) <= maxWarning {
+		return text
+	}
+	return text[:maxWarning-len("...")] + "..."
+}
+
+// lookup reads from the cache, and keeps the first error.
+type lookup struct {
+	ctx       context.Context //nolint:containedctx // lives for one request
+	reader    client.Reader
+	namespace string
+	err       error
+}
+
+func (l *lookup) keep(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+func (l *lookup) namespaceMeta() metav1.Object {
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(schemaNamespace)
+	if err := l.reader.Get(l.ctx, client.ObjectKey{Name: l.namespace}, ns); client.IgnoreNotFound(err) != nil {
+		l.keep(fmt.Errorf("reading namespace %s: %w", l.namespace, err))
+	}
+	return ns
+}
+
+func (l *lookup) application(name string) *v1alpha2.KubernetesApplication {
+	app := &v1alpha2.KubernetesApplication{}
+	err := l.reader.Get(l.ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, app)
+	if err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			l.keep(fmt.Errorf("reading application %s: %w", name, err))
+		}
+		return nil
+	}
+	return app
+}
+
+func (l *lookup) targets() []v1alpha1.KubernetesTarget {
+	list := &v1alpha1.KubernetesTargetList{}
+	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace)); err != nil {
+		l.keep(fmt.Errorf("listing targets: %w", err))
+	}
+	return list.Items
+}

@@ -1,0 +1,115 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// The paths of the webhooks, which config/webhook names.
+const (
+	HoldPath          = "/mutate/hold"
+	HoldNamespacePath = "/mutate/hold-namespace"
+	PinPath           = "/mutate/pin"
+	ShieldPath        = "/mutate/shield"
+	NativePath        = "/validate/native"
+	WorkloadPath      = "/validate/workload"
+)
+
+// Paths are all of them.
+var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath}
+
+// Options of the webhooks.
+type Options struct {
+	// Reader answers from a cache: namespaces, applications and targets.
+	Reader client.Reader
+	// Identity is the user name Portico's own requests carry.
+	Identity string
+	// Scheme knows Portico's kinds.
+	Scheme *runtime.Scheme
+}
+
+// onError is what a webhook answers when it cannot decide. It matches the
+// webhook's failurePolicy, which itself only covers calls that fail: a recovered
+// panic and admission.Errored are answers, and deny.
+type onError bool
+
+const (
+	deny  onError = false
+	allow onError = true
+)
+
+// Register serves every webhook.
+func Register(server webhook.Server, o Options) {
+	decoder := admission.NewDecoder(o.Scheme)
+	for path, hook := range map[string]struct {
+		handle  handler
+		onError onError
+	}{
+		HoldPath:          {hold(o.Identity, false), deny},
+		HoldNamespacePath: {hold(o.Identity, true), deny},
+		PinPath:           {pin, deny},
+		ShieldPath:        {shield(o.Identity), allow},
+		NativePath:        {native(o.Reader), deny},
+		WorkloadPath:      {workload(decoder), deny},
+	} {
+		server.Register(path, &admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}})
+	}
+}
+
+// handler answers one request, or says why it cannot.
+type handler func(ctx context.Context, req admission.Request) (admission.Response, error)
+
+// guarded answers in the handler's stead when it cannot.
+type guarded struct {
+	path    string
+	handle  handler
+	onError onError
+}
+
+// Handle implements admission.Handler.
+func (g guarded) Handle(ctx context.Context, req admission.Request) (resp admission.Response) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			logf.FromContext(ctx).Error(fmt.Errorf("panic: %v", cause), "Recovered from a panic in a webhook",
+				"path", g.path, "stack", string(debug.Stack()))
+			resp = g.undecided(fmt.Errorf("%s: internal error", g.path))
+		}
+	}()
+	resp, err := g.handle(ctx, req)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Webhook could not decide", "path", g.path)
+		return g.undecided(err)
+	}
+	return resp
+}
+
+func (g guarded) undecided(err error) admission.Response {
+	if g.onError == allow {
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("portico could not decide and let this pass: %v", err))
+	}
+	return admission.Errored(http.StatusInternalServerError, err)
+}
+
+// patched allows a request with changes, and notes them in the audit log.
+func patched(ops []jsonPatchOperation, note string) admission.Response {
+	resp := admission.Allowed("")
+	if len(ops) == 0 {
+		return resp
+	}
+	resp.Patches = ops
+	resp.AuditAnnotations = map[string]string{"decision": note}
+	return resp
+}
+
+func subresource(req admission.Request) bool { return req.SubResource != "" }
+
+func created(req admission.Request) bool { return req.Operation == admissionv1.Create }
