@@ -17,7 +17,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -291,28 +290,3 @@ func Shutdown(dir string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// poll calls done every interval until it is, or ctx or the time is over, and
-// then says what it was waiting for.
-func poll(ctx context.Context, timeout time.Duration, what string, done func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for {
-		err := done(ctx)
-		if err == nil {
-			return nil
-		}
-		var fatal fatalError
-		if errors.As(err, &fatal) {
-			return fatal.error
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting %s for %s: %w", timeout, what, err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-// fatalError ends a poll: waiting longer cannot help.
-type fatalError struct{ error }

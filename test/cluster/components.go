@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,16 +155,16 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return poll(ctx, 2*time.Minute, "the API server", func(ctx context.Context) error {
+	return Poll(ctx, 2*time.Minute, "the API server", func(ctx context.Context) error {
 		for _, component := range []Component{Etcd, APIServer} {
 			if c.Running(component) {
 				continue
 			}
 			words := c.processes[component].LastWords()
 			if strings.Contains(words, "address already in use") {
-				return fatalError{fmt.Errorf("starting %s: %w", component, errPortTaken)}
+				return Permanent(fmt.Errorf("starting %s: %w", component, errPortTaken))
 			}
-			return fatalError{fmt.Errorf("%s ended; see %s:\n%s", component, c.LogFile(component), words)}
+			return Permanent(fmt.Errorf("%s ended; see %s:\n%s", component, c.LogFile(component), words))
 		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -190,11 +191,11 @@ func (c *Cluster) settle(ctx context.Context) error {
 			}
 		}
 	}
-	return poll(ctx, time.Minute, "the controllers", func(ctx context.Context) error {
+	return Poll(ctx, time.Minute, "the controllers", func(ctx context.Context) error {
 		for _, component := range c.opts.Components {
 			if !c.Running(component) {
-				return fatalError{fmt.Errorf("%s ended; see %s:\n%s",
-					component, c.LogFile(component), c.processes[component].LastWords())}
+				return Permanent(fmt.Errorf("%s ended; see %s:\n%s",
+					component, c.LogFile(component), c.processes[component].LastWords()))
 			}
 		}
 		if c.has(ControllerManager) {
@@ -218,14 +219,7 @@ func (c *Cluster) settle(ctx context.Context) error {
 	})
 }
 
-func (c *Cluster) has(component Component) bool {
-	for _, have := range c.opts.Components {
-		if have == component {
-			return true
-		}
-	}
-	return false
-}
+func (c *Cluster) has(component Component) bool { return slices.Contains(c.opts.Components, component) }
 
 // addNode adds a node for kwok to play.
 func addNode(ctx context.Context, client kubernetes.Interface, name string) error {

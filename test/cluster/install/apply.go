@@ -1,0 +1,101 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+// fieldOwner is the name under which manifests are applied.
+const fieldOwner = client.FieldOwner("portico-install")
+
+// Apply applies manifests in the order that lets each find what it needs:
+// namespaces, then definitions until they are served, then all the rest.
+func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	stages := make([][]*unstructured.Unstructured, 3)
+	for _, object := range objects {
+		stage := 2
+		switch object.GetKind() {
+		case "Namespace":
+			stage = 0
+		case "CustomResourceDefinition":
+			stage = 1
+		}
+		stages[stage] = append(stages[stage], object)
+	}
+	for _, stage := range stages {
+		for _, object := range stage {
+			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership); err != nil {
+				return fmt.Errorf("applying %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+			}
+		}
+		for _, object := range stage {
+			if err := waitEstablished(ctx, c, object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// waitEstablished waits until a definition is served; of anything else there is
+// nothing to wait for.
+func waitEstablished(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
+	if object.GetKind() != "CustomResourceDefinition" {
+		return nil
+	}
+	return cluster.Poll(ctx, patience, "CustomResourceDefinition "+object.GetName(), func(ctx context.Context) error {
+		current := object.DeepCopy()
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+			return err
+		}
+		var definition apiextensionsv1.CustomResourceDefinition
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(current.Object, &definition); err != nil {
+			return cluster.Permanent(err)
+		}
+		if !apihelpers.IsCRDConditionTrue(&definition, apiextensionsv1.Established) {
+			return fmt.Errorf("it is not served yet: %+v", definition.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// waitTrusted waits until every webhook has the certificate authority that
+// signed for the manager. Before that, the hub would refuse to call it.
+func waitTrusted(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		webhooks, found, _ := unstructured.NestedSlice(object.Object, "webhooks")
+		if !found || len(webhooks) == 0 {
+			continue
+		}
+		what := object.GetKind() + " " + object.GetName() + " to trust the manager"
+		err := cluster.Poll(ctx, patience, what, func(ctx context.Context) error {
+			current := object.DeepCopy()
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+				return err
+			}
+			webhooks, _, err := unstructured.NestedSlice(current.Object, "webhooks")
+			if err != nil {
+				return cluster.Permanent(err)
+			}
+			for _, item := range webhooks {
+				webhook, _ := item.(map[string]any)
+				if bundle, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); bundle == "" {
+					return fmt.Errorf("webhook %v has no caBundle", webhook["name"])
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

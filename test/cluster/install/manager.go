@@ -1,0 +1,148 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+const (
+	processName    = "portico"
+	serviceAccount = "portico"
+)
+
+// Manager is Portico's manager, running as a process.
+type Manager struct {
+	hub     *cluster.Cluster
+	opts    Options
+	ports   ports
+	process *cluster.Process
+}
+
+// Kubeconfig is the path of the kubeconfig that the manager uses.
+func (m *Manager) Kubeconfig() string { return m.path("portico.kubeconfig") }
+
+// LogFile is where the manager's output goes.
+func (m *Manager) LogFile() string { return m.path(processName + ".log") }
+
+// MetricsURL is where the manager's metrics are.
+func (m *Manager) MetricsURL() string {
+	return fmt.Sprintf("http://127.0.0.1:%d/metrics", m.ports.Metrics)
+}
+
+// WebhookURL is what the hub's webhooks call, without a path.
+func (m *Manager) WebhookURL() string { return fmt.Sprintf("https://127.0.0.1:%d", m.ports.Webhook) }
+
+// PID is the number of the manager's process.
+func (m *Manager) PID() int { return m.process.PID() }
+
+// Running tells whether the manager's process lives.
+func (m *Manager) Running() bool { return m.process != nil && m.process.Alive() }
+
+// Stop ends the manager as a kubelet would.
+func (m *Manager) Stop() error { return m.process.Stop() }
+
+// Kill9 ends the manager as a power cut would.
+func (m *Manager) Kill9() error { return m.process.Kill() }
+
+// Pause hangs the manager until Resume.
+func (m *Manager) Pause() error { return m.process.Pause() }
+
+// Resume lets a paused manager go on.
+func (m *Manager) Resume() error { return m.process.Resume() }
+
+// Restart starts the manager again, stopping it first if it runs, and returns
+// when it is ready.
+func (m *Manager) Restart(ctx context.Context) error {
+	if m.Running() {
+		if err := m.Stop(); err != nil {
+			return err
+		}
+	}
+	if err := m.start(); err != nil {
+		return err
+	}
+	return m.waitReady(ctx)
+}
+
+// login gives the manager a token of its service account, which is as much as it
+// would have in a Pod.
+func (m *Manager) login(ctx context.Context) error {
+	hub, err := kubernetes.NewForConfig(m.hub.Config())
+	if err != nil {
+		return err
+	}
+	year := int64((365 * 24 * time.Hour).Seconds())
+	var token *authenticationv1.TokenRequest
+	// The service account can be newer than the controllers' view of it.
+	err = cluster.Poll(ctx, patience, "a token of Portico's service account", func(ctx context.Context) (err error) {
+		token, err = hub.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, serviceAccount, &authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &year},
+		}, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	user, err := m.hub.WithToken("system:serviceaccount:"+Namespace+":"+serviceAccount, token.Status.Token)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(m.Kubeconfig(), user.Kubeconfig, 0o600)
+}
+
+func (m *Manager) start() (err error) {
+	m.process, err = cluster.Launch(cluster.Command{
+		Name: processName,
+		Path: m.opts.Binary,
+		Args: append([]string{
+			"--kubeconfig=" + m.Kubeconfig(),
+			"--namespace=" + Namespace,
+			"--webhook-host=127.0.0.1",
+			fmt.Sprintf("--webhook-port=%d", m.ports.Webhook),
+			"--certificate-dns-name=127.0.0.1",
+			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", m.ports.Metrics),
+			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", m.ports.Health),
+			fmt.Sprintf("--leader-elect=%t", m.opts.LeaderElect),
+			// Nobody has to learn that it goes before it does.
+			"--shutdown-delay=0s",
+		}, m.opts.Args...),
+		Env:    m.opts.Env,
+		Dir:    m.opts.Dir,
+		Detach: m.opts.Detach,
+	})
+	return err
+}
+
+func (m *Manager) waitReady(ctx context.Context) error {
+	ready := fmt.Sprintf("http://127.0.0.1:%d/readyz", m.ports.Health)
+	return cluster.Poll(ctx, patience, "Portico's manager (its log is "+m.LogFile()+")", func(ctx context.Context) error {
+		if !m.Running() {
+			return cluster.Permanent(fmt.Errorf("starting Portico's manager: it ended; see %s:\n%s", m.LogFile(), m.process.LastWords()))
+		}
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, ready, nil)
+		if err != nil {
+			return cluster.Permanent(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return errors.New("it is not ready: " + response.Status)
+		}
+		return nil
+	})
+}

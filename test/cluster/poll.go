@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Poll calls done ten times a second until it has no error, and gives up when
+// the error is Permanent or the time is over. The error says what it waited for
+// and what the last call said.
+func Poll(ctx context.Context, timeout time.Duration, what string, done func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		err := done(ctx)
+		if err == nil {
+			return nil
+		}
+		var permanent permanentError
+		if errors.As(err, &permanent) {
+			return permanent.error
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// Permanent marks an error that waiting cannot help.
+func Permanent(err error) error { return permanentError{err} }
+
+type permanentError struct{ error }
