@@ -67,8 +67,8 @@ type Options struct {
 func NewOptions() *Options {
 	return &Options{
 		Namespace:    "portico-system",
-		HubQPS:       50,
-		HubBurst:     100,
+		HubQPS:       300,
+		HubBurst:     600,
 		ResyncPeriod: 10 * time.Minute,
 
 		LeaderElect:      true,
@@ -81,8 +81,8 @@ func NewOptions() *Options {
 		TargetProbeInterval: 10 * time.Second,
 		TargetTimeout:       10 * time.Second,
 		TargetWorkers:       4,
-		TargetQPS:           50,
-		TargetBurst:         100,
+		TargetQPS:           200,
+		TargetBurst:         400,
 
 		MetricsBindAddress:     ":8080",
 		HealthProbeBindAddress: ":8081",

@@ -60,6 +60,15 @@ type Controller struct {
 // TargetIndex finds resources by the name of their target.
 const TargetIndex = "spec.targetRef.name"
 
+// IndexTarget is TargetIndex's function.
+func IndexTarget(object client.Object) []string {
+	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
+	if !ok || resource.Spec.TargetRef == nil {
+		return nil
+	}
+	return []string{resource.Spec.TargetRef.Name}
+}
+
 // New returns the controller. It runs once started, by the manager's leader.
 func New(hub client.Client, hubCache cache.Cache, targets *clusters.Clusters, recorder events.EventRecorder, o Options) *Controller {
 	if o.Workers == 0 {

@@ -24,7 +24,11 @@ import (
 
 // guard asks what the webhook asked, because a webhook can be down.
 func (c *Controller) guard(_ context.Context, j *journey) error {
-	j.set(v1alpha1.Scheduled, metav1.ConditionTrue, v1alpha1.ReasonScheduled, "application runs on target "+j.target.Name)
+	what := "resource"
+	if application, ok := j.resource.Labels[v1alpha1.ApplicationLabel]; ok {
+		what = "application " + application
+	}
+	j.set(v1alpha1.Scheduled, metav1.ConditionTrue, v1alpha1.ReasonScheduled, fmt.Sprintf("%s runs on target %s", what, j.target.Name))
 	if errs := policies.ValidateResource(j.resource, nil); len(errs) > 0 {
 		j.fail(v1alpha1.ReasonInvalidTemplate, errs.ToAggregate().Error())
 		return reconcile.TerminalError(errs.ToAggregate())

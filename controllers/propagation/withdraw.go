@@ -7,12 +7,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -58,8 +58,11 @@ func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.K
 	if controller == nil {
 		return metav1.DeletePropagationBackground, nil
 	}
-	native := &unstructured.Unstructured{}
-	native.SetGroupVersionKind(schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind))
+	kind, known := kinds.For(schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind))
+	if !known {
+		return metav1.DeletePropagationBackground, nil
+	}
+	native := kinds.New(kind)
 	err := c.hub.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: controller.Name}, native)
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)

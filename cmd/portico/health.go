@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/portico-io/portico/webhooks/serving"
+)
+
+// drain returns a context that ends a while after stop does, and tells in the
+// meantime that the process is on its way out: API servers go on calling a
+// webhook until its endpoint is gone from their lists.
+func drain(stop context.Context, delay time.Duration) (context.Context, *atomic.Bool) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(stop))
+	draining := &atomic.Bool{}
+	go func() {
+		<-stop.Done()
+		draining.Store(true)
+		ctrl.Log.Info("Stopping", "delay", delay)
+		time.Sleep(delay)
+		cancel()
+	}()
+	return ctx, draining
+}
+
+// addChecks makes /healthz and /readyz. A replica is ready when its certificate
+// serves, its caches are full, and it is not on its way out.
+func addChecks(mgr ctrl.Manager, certificates serving.Source, draining *atomic.Bool) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding a health check: %w", err)
+	}
+	for name, check := range map[string]healthz.Checker{
+		"certificate": certificates.Ready,
+		"webhooks":    mgr.GetWebhookServer().StartedChecker(),
+		"caches": func(req *http.Request) error {
+			ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+			defer cancel()
+			if !mgr.GetCache().WaitForCacheSync(ctx) {
+				return errors.New("caches are not synced")
+			}
+			return nil
+		},
+		"shutdown": func(*http.Request) error {
+			if draining.Load() {
+				return errors.New("shutting down")
+			}
+			return nil
+		},
+	} {
+		if err := mgr.AddReadyzCheck(name, check); err != nil {
+			return fmt.Errorf("adding readiness check %s: %w", name, err)
+		}
+	}
+	return nil
+}
