@@ -4,11 +4,12 @@ package apiserver
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/portico-io/portico/test/cluster"
 )
 
 // Start returns an administrator's access to an API server that runs until the
@@ -39,16 +40,9 @@ func Start(t testing.TB, options ...func(*envtest.Environment)) *rest.Config {
 // Root is the top of the repository that the test is part of.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	root, err := cluster.RepoRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil && strings.HasPrefix(string(mod), "module github.com/portico-io/portico\n") {
-			return dir
-		}
-	}
-	t.Fatal("the test does not run inside the repository")
-	return ""
+	return root
 }

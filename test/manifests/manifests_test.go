@@ -1,0 +1,254 @@
+package manifests
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/test/apiserver"
+	"github.com/portico-io/portico/webhooks"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// certManagerCRDs is where the module that we build against keeps its CRDs.
+func certManagerCRDs(t testing.TB) string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager")
+	list.Dir = apiserver.Root(t)
+	dir, err := list.Output()
+	if err != nil {
+		t.Fatalf("finding cert-manager's module: %v", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds")
+}
+
+// TestInstall applies everything to a real API server, which must know every
+// field and accept every expression.
+func TestInstall(t *testing.T) {
+	cfg := apiserver.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{certManagerCRDs(t)} })
+	cluster, err := client.New(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// One after the other: that is how somebody moves to cert-manager.
+	for _, overlay := range []string{"default", "certmanager"} {
+		Apply(t, cluster, Render(t, overlay)...)
+	}
+	Apply(t, cluster, Render(t, "default")...) // and back
+
+	t.Run("PodsStayOffTheHub", func(t *testing.T) { podsStayOffTheHub(t, cluster) })
+	t.Run("ExpressionsTypeCheck", func(t *testing.T) { expressionsTypeCheck(t, cfg, cluster) })
+}
+
+func podsStayOffTheHub(t *testing.T, cluster client.Client) {
+	pod := func(namespace string, labels map[string]string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-", Namespace: namespace, Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+		}
+	}
+	remote := map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}
+
+	// The API server takes a moment to put a new policy into force.
+	var refusal error
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		refusal = cluster.Create(ctx, pod("default", remote), client.DryRunAll)
+		return refusal != nil, nil
+	}); err != nil {
+		t.Fatal("a Pod that is meant for a target is let in")
+	}
+	if !apierrors.IsForbidden(refusal) {
+		t.Errorf("want Forbidden, got %v", refusal)
+	}
+	var status apierrors.APIStatus
+	if errors.As(refusal, &status) && !strings.Contains(status.Status().Message, "remove the label") {
+		t.Errorf("the refusal does not say what to do: %v", refusal)
+	}
+	if err := cluster.Create(t.Context(), pod("kube-system", remote), client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Errorf("want no namespace to be left out, got %v", err)
+	}
+	for name, labels := range map[string]map[string]string{
+		"unlabelled": nil,
+		"other":      {"app": "web"},
+		"local":      {v1alpha1.ScheduleLabel: v1alpha1.ScheduleLocal},
+	} {
+		if err := cluster.Create(t.Context(), pod("default", labels), client.DryRunAll); err != nil {
+			t.Errorf("%s: an ordinary Pod must pass: %v", name, err)
+		}
+	}
+}
+
+// expressionsTypeCheck does what kube-controller-manager does for the status of
+// a policy.
+func expressionsTypeCheck(t *testing.T, cfg *rest.Config, cluster client.Client) {
+	discovered, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker := &validating.TypeChecker{
+		SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: discovered},
+		RestMapper:     cluster.RESTMapper(),
+	}
+	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
+	if err := cluster.List(t.Context(), &policies); err != nil {
+		t.Fatal(err)
+	}
+	if len(policies.Items) == 0 {
+		t.Error("no policy was installed")
+	}
+	for _, policy := range policies.Items {
+		for _, warning := range checker.Check(&policy) {
+			t.Errorf("%s: %s: %s", policy.Name, warning.FieldRef, warning.Warning)
+		}
+	}
+}
+
+// TestWebhooksAreServed keeps the manifests and the manager on the same paths,
+// and every webhook to the rules that keep a cluster alive without Portico.
+func TestWebhooksAreServed(t *testing.T) {
+	protected := []string{"kube-system", "kube-public", "kube-node-lease", "portico-system"}
+
+	for _, overlay := range []string{"default", "certmanager"} {
+		t.Run(overlay, func(t *testing.T) {
+			paths := sets.New[string]()
+			check := func(name string, config admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations, namespaces *metav1.LabelSelector, timeout *int32) {
+				if service := config.Service; service == nil || service.Name != "portico-webhook" || service.Namespace != "portico-system" {
+					t.Errorf("%s: does not call our Service", name)
+				} else {
+					paths.Insert(*service.Path)
+				}
+				for _, rule := range rules {
+					if slices.Contains(rule.Operations, admissionregistrationv1.Delete) || slices.Contains(rule.Operations, admissionregistrationv1.OperationAll) {
+						t.Errorf("%s: deletion must never wait for Portico", name)
+					}
+				}
+				if timeout == nil || *timeout > 5 {
+					t.Errorf("%s: wants a timeout of at most 5 s", name)
+				}
+				excluded := sets.New[string]()
+				if namespaces != nil {
+					for _, requirement := range namespaces.MatchExpressions {
+						if requirement.Key == corev1.LabelMetadataName && requirement.Operator == metav1.LabelSelectorOpNotIn {
+							excluded.Insert(requirement.Values...)
+						}
+					}
+				}
+				if missing := sets.New(protected...).Difference(excluded); missing.Len() > 0 {
+					t.Errorf("%s: must leave out the namespaces %v", name, sets.List(missing))
+				}
+			}
+
+			for _, object := range Render(t, overlay) {
+				switch object.GetKind() {
+				case "MutatingWebhookConfiguration":
+					var configuration admissionregistrationv1.MutatingWebhookConfiguration
+					convert(t, object, &configuration)
+					for _, w := range configuration.Webhooks {
+						check(w.Name, w.ClientConfig, w.Rules, w.NamespaceSelector, w.TimeoutSeconds)
+					}
+				case "ValidatingWebhookConfiguration":
+					var configuration admissionregistrationv1.ValidatingWebhookConfiguration
+					convert(t, object, &configuration)
+					for _, w := range configuration.Webhooks {
+						check(w.Name, w.ClientConfig, w.Rules, w.NamespaceSelector, w.TimeoutSeconds)
+					}
+				}
+			}
+			if diff := cmp.Diff(sets.List(sets.New(webhooks.Paths...)), sets.List(paths)); diff != "" {
+				t.Errorf("paths that are served (-), and called (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOrder applies the namespace before what is in it, and webhooks last: what
+// they call stands before them.
+func TestOrder(t *testing.T) {
+	for _, overlay := range []string{"default", "certmanager"} {
+		t.Run(overlay, func(t *testing.T) {
+			var kinds []string
+			for _, object := range Render(t, overlay) {
+				kinds = append(kinds, object.GetKind())
+			}
+			if kinds[0] != "Namespace" {
+				t.Errorf("want the Namespace first, got %v", kinds)
+			}
+			for _, kind := range kinds[slices.Index(kinds, "MutatingWebhookConfiguration"):] {
+				if !strings.HasSuffix(kind, "WebhookConfiguration") {
+					t.Errorf("want webhook configurations last, got %v", kinds)
+				}
+			}
+		})
+	}
+}
+
+// TestSamples applies the samples, which must be valid as they are printed.
+func TestSamples(t *testing.T) {
+	cfg := apiserver.Start(t, func(e *envtest.Environment) {
+		e.CRDDirectoryPaths = []string{filepath.Join(apiserver.Root(t), "config", "crd", "bases")}
+	})
+	cluster, err := client.New(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := filepath.Glob(filepath.Join(apiserver.Root(t), "config", "samples", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sample := range samples {
+		data, err := os.ReadFile(sample)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			if object.GetKind() == "Kustomization" {
+				continue
+			}
+			if object.GetNamespace() == "" {
+				object.SetNamespace(metav1.NamespaceDefault)
+			}
+			Apply(t, cluster, object)
+		}
+	}
+}
+
+func convert(t *testing.T, from *unstructured.Unstructured, to any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(from.Object, to, true); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,422 @@
+package manifests
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/test/apiserver"
+	"github.com/portico-io/portico/webhooks"
+)
+
+// TestSelection asks a real API server, with our configurations installed,
+// which webhooks it calls for which write. Whatever it does not call pays
+// nothing, and works while Portico is away.
+func TestSelection(t *testing.T) {
+	cfg := apiserver.Start(t)
+	cluster, err := client.New(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := &recorder{}
+	server := httptest.NewTLSServer(calls)
+	t.Cleanup(server.Close)
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	objects := Render(t, "default")
+	RedirectWebhooks(t, objects, server.URL, ca)
+	Apply(t, cluster, objects...)
+	for _, namespace := range []*corev1.Namespace{
+		{ObjectMeta: metav1.ObjectMeta{Name: "plain"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "opted-in", Labels: map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}}},
+	} {
+		if err := cluster.Create(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitUntilCalled(t, cluster, calls)
+
+	create := func(object client.Object) func(*testing.T) client.Object {
+		return func(t *testing.T) client.Object {
+			t.Helper()
+			object := object.DeepCopyObject().(client.Object)
+			if err := cluster.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			return object
+		}
+	}
+	change := func(object client.Object, mutate func(client.Object)) func(*testing.T) client.Object {
+		return func(t *testing.T) client.Object {
+			t.Helper()
+			object := create(object)(t)
+			calls.reset()
+			mutate(object)
+			if err := cluster.Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			return object
+		}
+	}
+	changeStatus := func(object client.Object, mutate func(client.Object)) func(*testing.T) client.Object {
+		return func(t *testing.T) client.Object {
+			t.Helper()
+			object := create(object)(t)
+			calls.reset()
+			mutate(object)
+			if err := cluster.Status().Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			return object
+		}
+	}
+	nothing := func(client.Object) {}
+	annotate := func(key string) func(client.Object) {
+		return func(o client.Object) { o.SetAnnotations(map[string]string{key: "x"}) }
+	}
+	relabel := func(value string) func(client.Object) {
+		return func(o client.Object) { o.SetLabels(labels(value)) }
+	}
+	image := func(o client.Object) { o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image = "other" }
+	replicas := func(n int32) func(client.Object) {
+		return func(o client.Object) { o.(*appsv1.ReplicaSet).Spec.Replicas = &n }
+	}
+
+	held := []string{webhooks.HoldPath, webhooks.NativePath}
+	cases := map[string]struct {
+		reason string
+		do     func(*testing.T) client.Object
+		want   []string
+	}{
+		"Unlabelled": {
+			reason: "Ordinary traffic never meets Portico.",
+			do:     create(deployment("plain", "")),
+		},
+		"UnlabelledService": {
+			reason: "Ordinary traffic never meets Portico.",
+			do:     create(service("plain", "")),
+		},
+		"UnlabelledReplicaSet": {
+			reason: "Ordinary traffic never meets Portico.",
+			do:     create(replicaSet("plain", "", 3)),
+		},
+		"Remote": {
+			reason: "An object that opts in is held and judged.",
+			do:     create(deployment("plain", v1alpha1.ScheduleRemote)),
+			want:   held,
+		},
+		"RemoteService": {
+			reason: "An object that opts in is held and judged.",
+			do:     create(service("plain", v1alpha1.ScheduleRemote)),
+			want:   held,
+		},
+		"Misspelt": {
+			reason: "A value that means nothing must be refused, so it must be judged.",
+			do:     create(deployment("plain", "remtoe")),
+			want:   []string{webhooks.NativePath},
+		},
+		"ChangedSpec": {
+			reason: "A change is judged like the creation.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), image),
+			want:   held,
+		},
+		"ChangedNothing": {
+			reason: "A write that changes nothing costs nothing.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), nothing),
+		},
+		"ChangedForeignAnnotation": {
+			reason: "What others write down about the object, such as its revision, is none of our business.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate("deployment.kubernetes.io/revision")),
+		},
+		"ForgedIntent": {
+			reason: "The record of what the user meant is ours to keep.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.IntentAnnotation)),
+			want:   held,
+		},
+		"ChangedSelector": {
+			reason: "Where an object runs is judged.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.TargetSelectorAnnotation)),
+			want:   held,
+		},
+		"OptingIn": {
+			reason: "A Deployment that runs here can be sent away.",
+			do:     change(deployment("plain", ""), relabel(v1alpha1.ScheduleRemote)),
+			want:   held,
+		},
+		"OptingOut": {
+			reason: "Taking the label off is a change to what was held.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), relabel("")),
+			want:   held,
+		},
+		"Finalizer": {
+			reason: "Finalizers come and go without us.",
+			do: change(deployment("plain", v1alpha1.ScheduleRemote), func(o client.Object) {
+				o.SetFinalizers([]string{"example.org/finalizer"})
+			}),
+		},
+		"Namespace": {
+			reason: "In a namespace that opts in, every object is held.",
+			do:     create(deployment("opted-in", "")),
+			want:   []string{webhooks.HoldNamespacePath},
+		},
+		"NamespaceRemote": {
+			reason: "An object that opts in itself is held once, not twice.",
+			do:     create(deployment("opted-in", v1alpha1.ScheduleRemote)),
+			want:   held,
+		},
+		"NamespaceLocal": {
+			reason: "An object may stay here although its namespace does not.",
+			do:     create(deployment("opted-in", v1alpha1.ScheduleLocal)),
+			want:   []string{webhooks.NativePath},
+		},
+		"NamespaceReplicaSet": {
+			reason: "A ReplicaSet is told by its own label.",
+			do:     create(replicaSet("opted-in", "", 3)),
+		},
+		"ProtectedNamespace": {
+			reason: "What the hub starts from never waits for Portico.",
+			do:     create(deployment("kube-system", v1alpha1.ScheduleRemote)),
+		},
+		"OwnNamespace": {
+			reason: "What Portico starts from never waits for Portico.",
+			do:     create(deployment("portico-system", v1alpha1.ScheduleRemote)),
+		},
+		"ReplicaSetWithPods": {
+			reason: "A ReplicaSet that would make Pods is pinned.",
+			do:     create(replicaSet("plain", v1alpha1.ScheduleRemote, 3)),
+			want:   []string{webhooks.PinPath},
+		},
+		"ReplicaSetDefault": {
+			reason: "Replicas that are left out are one, not none.",
+			do: func(t *testing.T) client.Object {
+				rs := replicaSet("plain", v1alpha1.ScheduleRemote, 0)
+				rs.Spec.Replicas = nil
+				return create(rs)(t)
+			},
+			want: []string{webhooks.PinPath},
+		},
+		"ReplicaSetWithoutPods": {
+			reason: "A ReplicaSet without replicas is what we want already.",
+			do:     create(replicaSet("plain", v1alpha1.ScheduleRemote, 0)),
+		},
+		"ReplicaSetScaled": {
+			reason: "The Deployment controller scales what it believes in.",
+			do:     change(replicaSet("plain", v1alpha1.ScheduleRemote, 0), replicas(3)),
+			want:   []string{webhooks.PinPath},
+		},
+		"Status": {
+			reason: "A status that changes is shielded.",
+			do: changeStatus(deployment("plain", v1alpha1.ScheduleRemote), func(o client.Object) {
+				o.(*appsv1.Deployment).Status.Replicas = 1
+			}),
+			want: []string{webhooks.ShieldPath},
+		},
+		"StatusOfReplicaSet": {
+			reason: "Helm reads it, so it is mirrored and shielded.",
+			do: changeStatus(replicaSet("plain", v1alpha1.ScheduleRemote, 0), func(o client.Object) {
+				o.(*appsv1.ReplicaSet).Status.Replicas = 1
+			}),
+			want: []string{webhooks.ShieldPath},
+		},
+		"StatusOfService": {
+			reason: "The address of a load balancer is the target's.",
+			do: changeStatus(service("plain", v1alpha1.ScheduleRemote), func(o client.Object) {
+				o.(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+			}),
+			want: []string{webhooks.ShieldPath},
+		},
+		"SameStatus": {
+			reason: "A status that does not change costs nothing.",
+			do:     changeStatus(deployment("plain", v1alpha1.ScheduleRemote), nothing),
+		},
+		"UnlabelledStatus": {
+			reason: "The busiest writes of a cluster never meet Portico.",
+			do: changeStatus(deployment("plain", ""), func(o client.Object) {
+				o.(*appsv1.Deployment).Status.Replicas = 1
+			}),
+		},
+		"Deletion": {
+			reason: "Deletion never waits for Portico.",
+			do: func(t *testing.T) client.Object {
+				object := create(deployment("plain", v1alpha1.ScheduleRemote))(t)
+				calls.reset()
+				if err := cluster.Delete(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+				return nil
+			},
+		},
+		"BeingDeleted": {
+			reason: "A finalizer can always come off, whatever else changes with it.",
+			do: func(t *testing.T) client.Object {
+				object := deployment("plain", v1alpha1.ScheduleRemote)
+				object.Finalizers = []string{"example.org/finalizer"}
+				create(object)(t)
+				if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+					t.Fatal(err)
+				}
+				if err := cluster.Delete(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+				if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+					t.Fatal(err)
+				}
+				calls.reset()
+				image(object)
+				object.Finalizers = nil
+				if err := cluster.Update(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+				return nil
+			},
+		},
+		"Target": {
+			reason: "Our own kinds are judged.",
+			do:     create(target("plain")),
+			want:   []string{webhooks.WorkloadPath},
+		},
+		"TargetFinalizer": {
+			reason: "What Portico's controllers keep for themselves needs no judgement.",
+			do: change(target("plain"), func(o client.Object) {
+				o.SetFinalizers([]string{"example.org/finalizer"})
+			}),
+		},
+		"ConfigMap": {
+			reason: "Kinds that Portico does not know are left alone, labelled or not.",
+			do: create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Name: "web", Namespace: "plain", Labels: labels(v1alpha1.ScheduleRemote)}}),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			calls.reset()
+			object := tc.do(t)
+			got := calls.paths()
+			if object != nil {
+				object.SetFinalizers(nil)
+				if err := cluster.Update(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+				if err := cluster.Delete(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nwebhooks called: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// waitUntilCalled waits until the API server has taken notice of both
+// configurations.
+func waitUntilCalled(t *testing.T, cluster client.Client, calls *recorder) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		calls.reset()
+		if err := cluster.Create(t.Context(), deployment("opted-in", v1alpha1.ScheduleRemote), client.DryRunAll); err != nil {
+			continue
+		}
+		if len(calls.paths()) == 2 {
+			return
+		}
+	}
+	t.Fatalf("the API server does not call us: %v", calls.paths())
+}
+
+func labels(schedule string) map[string]string {
+	out := map[string]string{"app": "web"}
+	if schedule != "" {
+		out[v1alpha1.ScheduleLabel] = schedule
+	}
+	return out
+}
+
+var template = corev1.PodTemplateSpec{
+	ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+	Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+}
+
+func meta(namespace, schedule string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: "web", Namespace: namespace, Labels: labels(schedule)}
+}
+
+func deployment(namespace, schedule string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: meta(namespace, schedule), Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Template: *template.DeepCopy(),
+	}}
+}
+
+func replicaSet(namespace, schedule string, replicas int32) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{ObjectMeta: meta(namespace, schedule), Spec: appsv1.ReplicaSetSpec{
+		Replicas: ptr.To(replicas),
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Template: *template.DeepCopy(),
+	}}
+}
+
+func service(namespace, schedule string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: meta(namespace, schedule), Spec: corev1.ServiceSpec{
+		Type:  corev1.ServiceTypeLoadBalancer,
+		Ports: []corev1.ServicePort{{Port: 80}},
+	}}
+}
+
+func target(namespace string) client.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.Group + "/v1alpha1",
+		"kind":       "KubernetesTarget",
+		"metadata":   map[string]any{"name": "dev", "namespace": namespace},
+		"spec":       map[string]any{"connectionSecretRef": map[string]any{"name": "dev"}},
+	}}
+}
+
+// recorder admits everything and remembers who was asked.
+type recorder struct {
+	mu    sync.Mutex
+	asked []string
+}
+
+func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	r.asked = append(r.asked, request.URL.Path)
+	r.mu.Unlock()
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	review.Request = nil
+	_ = json.NewEncoder(w).Encode(review) // the API server notices what is cut short
+}
+
+func (r *recorder) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = nil
+}
+
+func (r *recorder) paths() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := slices.Clone(r.asked)
+	slices.Sort(out)
+	return out
+}
