@@ -138,7 +138,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 			}
 		}
 		err := c.waitReady(ctx)
-		if !errors.Is(err, errPortTaken) || !fresh || try == 3 {
+		if !errors.Is(err, ErrPortTaken) || !fresh || try == 3 {
 			return err
 		}
 		if err := c.killAll(); err != nil {
@@ -147,7 +147,8 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	}
 }
 
-var errPortTaken = errors.New("another program listens on its port; end that, or start the cluster anew")
+// ErrPortTaken says that a cluster cannot come back to where it was.
+var ErrPortTaken = errors.New("another program listens on its port; end that, or start the cluster anew")
 
 // waitReady waits until the API server says that it is ready.
 func (c *Cluster) waitReady(ctx context.Context) error {
@@ -162,7 +163,7 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 			}
 			words := c.processes[component].LastWords()
 			if strings.Contains(words, "address already in use") {
-				return Permanent(fmt.Errorf("starting %s: %w", component, errPortTaken))
+				return Permanent(fmt.Errorf("starting %s: %w", component, ErrPortTaken))
 			}
 			return Permanent(fmt.Errorf("%s ended; see %s:\n%s", component, c.LogFile(component), words))
 		}

@@ -146,3 +146,12 @@ func (m *Manager) waitReady(ctx context.Context) error {
 		return nil
 	})
 }
+
+// Shutdown ends the manager that keeps itself in dir, whoever started it.
+func Shutdown(dir string) error {
+	process, err := cluster.Attach(dir, processName)
+	if err != nil || process == nil {
+		return err
+	}
+	return process.Kill()
+}

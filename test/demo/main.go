@@ -1,0 +1,76 @@
+// Command demo is behind `make up`, `make demo` and `make down`: a hub and two
+// targets on this machine, with Portico on the hub, that stay until they are
+// told to go.
+//
+// Everything it makes is in .portico: a kubeconfig for each cluster, and a
+// directory for each with its keys, data, logs, and a record of each process.
+// Running it again starts what is missing and leaves the rest alone.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+func main() {
+	log.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	root, err := cluster.RepoRoot()
+	if err != nil {
+		return err
+	}
+	d := &demo{root: root, dir: filepath.Join(root, ".portico")}
+	commands := map[string]func(context.Context) error{"up": d.up, "demo": d.show, "down": d.down}
+	if len(args) != 1 || commands[args[0]] == nil {
+		return fmt.Errorf("usage: demo up|demo|down")
+	}
+	unlock, err := d.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return commands[args[0]](ctx)
+}
+
+// demo is the demo of one clone of the repository.
+type demo struct {
+	root string // of the repository
+	dir  string // of all that the demo makes
+}
+
+func (d *demo) path(elements ...string) string {
+	return filepath.Join(append([]string{d.dir}, elements...)...)
+}
+
+// kubeconfig is the file by which a person reaches a cluster.
+func (d *demo) kubeconfig(name string) string { return d.path(name + ".kubeconfig") }
+
+// lock keeps a second run from starting what this one is starting. It is on the
+// repository's own directory, because down removes the other.
+func (d *demo) lock() (unlock func(), err error) {
+	file, err := os.Open(d.root)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("another make up, demo or down is at work here; wait until it has ended")
+	}
+	return func() { file.Close() }, nil
+}

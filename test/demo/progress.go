@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// step does one thing, and tells of it if it takes more than two seconds.
+func step(what string, do func() error) error {
+	started := time.Now()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+
+	notice := time.NewTimer(2 * time.Second)
+	defer notice.Stop()
+	told := false
+	for {
+		select {
+		case err := <-done:
+			if told && err == nil {
+				fmt.Printf("  %s: done in %s\n", what, time.Since(started).Round(time.Second))
+			}
+			return err
+		case <-notice.C:
+			fmt.Printf("  %s … %s\n", what, time.Since(started).Round(time.Second))
+			told = true
+			notice.Reset(10 * time.Second)
+		}
+	}
+}
