@@ -13,12 +13,14 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/retry"
 )
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=delete
@@ -36,7 +38,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		Named("application").
 		For(&v1alpha2.KubernetesApplication{}).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf)).
-		Complete(c)
+		Complete(retry.Quietly(c))
 }
 
 // applicationOf is the application a front-door resource names.
@@ -69,7 +71,8 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, c.report(ctx, app, members.Items)
 }
 
-// place gives a resource the application's target, or tells it why there is
+// place gives a resource the application's target, and with it the finalizer
+// that keeps the resource until its object is gone from there, or tells it why there is
 // none.
 func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
 	if resource.Spec.TargetRef != nil || resource.DeletionTimestamp != nil {
@@ -78,6 +81,7 @@ func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplicat
 	before := resource.DeepCopy()
 	if app.Spec.TargetRef != nil {
 		resource.Spec.TargetRef = app.Spec.TargetRef.DeepCopy()
+		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
 		err := c.hub.Patch(ctx, resource, client.MergeFrom(before), client.FieldOwner(v1alpha1.ApplicationManager))
 		return client.IgnoreNotFound(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -66,7 +67,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 			For(kinds.New(kind), builder.WithPredicates(intended())).
 			Watches(&v1alpha1.KubernetesApplicationResource{}, owner, builder.WithPredicates(matters())).
 			Watches(&v1alpha2.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(c.members), builder.WithPredicates(deleted())).
-			Complete(c)
+			Complete(retry.Quietly(c))
 		if err != nil {
 			return fmt.Errorf("adding the intake controller of %s: %w", kind.Resource(), err)
 		}

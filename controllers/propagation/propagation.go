@@ -27,6 +27,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/retry"
 )
 
 type logrLogger = logr.Logger
@@ -85,9 +86,9 @@ func New(hub client.Client, hubCache cache.Cache, targets *clusters.Clusters, re
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](250*time.Millisecond, time.Minute)
 		},
 		travel: func(target types.NamespacedName) reconcile.Reconciler {
-			return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			return retry.Quietly(reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 				return c.reconcile(ctx, target, req)
-			})
+			}))
 		},
 	}
 	targets.Listen(c)

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/placement"
 )
@@ -38,7 +39,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		Named("scheduler").
 		For(&v1alpha2.KubernetesApplication{}).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
-		Complete(c)
+		Complete(retry.Quietly(c))
 }
 
 // waiting are the applications a change of a target may matter to: those in its

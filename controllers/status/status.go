@@ -19,6 +19,7 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/retry"
 )
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
@@ -60,7 +61,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		if kind == (kinds.Deployment{}) {
 			b = b.Watches(&appsv1.ReplicaSet{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.Deployment{}, handler.OnlyControllerOwner()))
 		}
-		if err := b.Complete(c); err != nil {
+		if err := b.Complete(retry.Quietly(c)); err != nil {
 			return fmt.Errorf("adding the status controller of %s: %w", kind.Resource(), err)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/retry"
 )
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetestargets,verbs=get;list;watch
@@ -74,7 +75,7 @@ func SetupWithManager(life context.Context, mgr ctrl.Manager, targets *clusters.
 				q.Add(reconcile.Request{NamespacedName: e.Object})
 			},
 		})).
-		Complete(c)
+		Complete(retry.Quietly(c))
 }
 
 // TargetChanged implements clusters.Listener.

@@ -16,9 +16,9 @@ type TargetReference struct {
 
 // KubernetesApplicationResourceSpec says what runs where.
 //
-// +kubebuilder:validation:XValidation:rule="self.template.apiVersion == oldSelf.template.apiVersion",fieldPath=".template.apiVersion",message="cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
-// +kubebuilder:validation:XValidation:rule="self.template.kind == oldSelf.template.kind",fieldPath=".template.kind",message="cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
-// +kubebuilder:validation:XValidation:rule="self.template.metadata.name == oldSelf.template.metadata.name",fieldPath=".template.metadata",message="name cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
+// +kubebuilder:validation:XValidation:rule="self.template.apiVersion == oldSelf.template.apiVersion",fieldPath=".template",message="apiVersion cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
+// +kubebuilder:validation:XValidation:rule="self.template.kind == oldSelf.template.kind",fieldPath=".template",message="kind cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
+// +kubebuilder:validation:XValidation:rule="self.template.metadata.name == oldSelf.template.metadata.name",fieldPath=".template",message="metadata.name cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || (has(self.targetRef) && self.targetRef.name == oldSelf.targetRef.name)",fieldPath=".targetRef",message="cannot change once set, because the object on the old target would be orphaned; delete and re-create the KubernetesApplicationResource"
 type KubernetesApplicationResourceSpec struct {
 	// Template is the object to run on the target, of any kind, preserved

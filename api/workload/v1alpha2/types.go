@@ -85,9 +85,13 @@ type KubernetesApplicationStatus struct {
 	State v1alpha1.ResourceState `json:"state,omitempty"`
 
 	// DesiredResources is the number of resources the application has.
+	// +optional
+	// +kubebuilder:default=0
 	DesiredResources int32 `json:"desiredResources"`
 
 	// SubmittedResources is the number of them that were applied on the target.
+	// +optional
+	// +kubebuilder:default=0
 	SubmittedResources int32 `json:"submittedResources"`
 }
 
