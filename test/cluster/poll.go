@@ -13,10 +13,14 @@ import (
 func Poll(ctx context.Context, timeout time.Duration, what string, done func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	var last error
 	for {
 		err := done(ctx)
 		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // an answer, not our own impatience
 		}
 		var permanent permanentError
 		if errors.As(err, &permanent) {
@@ -24,7 +28,7 @@ func Poll(ctx context.Context, timeout time.Duration, what string, done func(con
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), err)
+			return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), last)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

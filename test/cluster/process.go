@@ -34,11 +34,9 @@ type Process struct {
 // record identifies a process. A number alone does not: it is used again after
 // the process has ended.
 type record struct {
-	PID   int    `json:"pid"`
-	Birth string `json:"birth"`
-	// Started is for people, and to compare with a newer program.
-	Started time.Time `json:"started"`
-	Args    []string  `json:"args"`
+	PID   int      `json:"pid"`
+	Birth string   `json:"birth"`
+	Args  []string `json:"args"` // for people
 }
 
 // Command is what to run and how.
@@ -85,7 +83,7 @@ func Launch(c Command) (*Process, error) {
 		close(p.exited)
 	}()
 
-	p.record = record{PID: cmd.Process.Pid, Birth: birth(cmd.Process.Pid), Started: time.Now(), Args: append([]string{c.Path}, c.Args...)}
+	p.record = record{PID: cmd.Process.Pid, Birth: birth(cmd.Process.Pid), Args: append([]string{c.Path}, c.Args...)}
 	data, err := json.MarshalIndent(p.record, "", "  ")
 	if err != nil {
 		return nil, err
@@ -116,12 +114,6 @@ func Attach(dir, name string) (*Process, error) {
 
 // PID is the number of the process.
 func (p *Process) PID() int { return p.record.PID }
-
-// Started is when the process was started.
-func (p *Process) Started() time.Time { return p.record.Started }
-
-// Args are the program and arguments it was started with.
-func (p *Process) Args() []string { return p.record.Args }
 
 // Alive tells whether the process lives, paused or not.
 func (p *Process) Alive() bool {

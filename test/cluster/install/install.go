@@ -8,10 +8,13 @@
 package install
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,11 +66,13 @@ func (o Options) withDefaults(hub *cluster.Cluster) (Options, error) {
 	return o, nil
 }
 
-// ports are where the manager listens. The webhooks' is written into the hub.
-type ports struct {
-	Webhook int `json:"webhook"`
-	Metrics int `json:"metrics"`
-	Health  int `json:"health"`
+// state is what of a manager another run must know: where it listens, which for
+// the webhooks is written into the hub too, and what program it runs.
+type state struct {
+	WebhookPort int    `json:"webhookPort"`
+	MetricsPort int    `json:"metricsPort"`
+	HealthPort  int    `json:"healthPort"`
+	Digest      []byte `json:"digest"`
 }
 
 // Portico installs Portico on a hub, and returns when its manager is ready and
@@ -77,7 +82,7 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 	if opts, err = opts.withDefaults(hub); err != nil {
 		return nil, err
 	}
-	binary, err := os.Stat(opts.Binary)
+	digest, err := digest(opts.Binary)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no %s: run `make build` first", opts.Binary)
 	}
@@ -93,13 +98,14 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 	if m.process, err = cluster.Attach(opts.Dir, processName); err != nil {
 		return nil, err
 	}
-	if m.process != nil && (binary.ModTime().After(m.process.Started()) || m.readPorts() != nil) {
+	if m.process != nil && (m.readState() != nil || !bytes.Equal(m.state.Digest, digest)) {
 		if err := m.Stop(); err != nil {
 			return nil, err
 		}
 	}
 	running := m.Running()
 	if !running {
+		m.state.Digest = digest
 		if err := m.choosePorts(); err != nil {
 			return nil, err
 		}
@@ -109,7 +115,7 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 	if err != nil {
 		return nil, err
 	}
-	if objects, err = Localize(objects, fmt.Sprintf("https://127.0.0.1:%d", m.ports.Webhook)); err != nil {
+	if objects, err = Localize(objects, fmt.Sprintf("https://127.0.0.1:%d", m.state.WebhookPort)); err != nil {
 		return nil, err
 	}
 	if err := Apply(ctx, hubClient, objects); err != nil {
@@ -131,26 +137,41 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 
 func (m *Manager) path(name string) string { return filepath.Join(m.opts.Dir, name) }
 
-func (m *Manager) readPorts() error {
-	data, err := os.ReadFile(m.path("portico-ports.json"))
+func (m *Manager) readState() error {
+	data, err := os.ReadFile(m.path(stateFile))
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(data, &m.ports)
+	return json.Unmarshal(data, &m.state)
 }
 
 func (m *Manager) choosePorts() error {
-	for _, port := range []*int{&m.ports.Webhook, &m.ports.Metrics, &m.ports.Health} {
+	for _, port := range []*int{&m.state.WebhookPort, &m.state.MetricsPort, &m.state.HealthPort} {
 		var err error
 		if *port, err = cluster.FreePort(); err != nil {
 			return err
 		}
 	}
-	data, err := json.Marshal(m.ports)
+	data, err := json.Marshal(m.state)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(m.path("portico-ports.json"), data, 0o600)
+	return os.WriteFile(m.path(stateFile), data, 0o600)
+}
+
+const stateFile = "portico-state.json"
+
+// digest tells programs apart. Their age does not: building an unchanged program
+// makes it young again.
+func digest(file string) ([]byte, error) {
+	program, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	hash := sha256.New()
+	_, err = io.Copy(hash, program)
+	return hash.Sum(nil), err
 }
 
 // patience is how long anything here may take on a busy machine.

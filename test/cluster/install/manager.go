@@ -24,7 +24,7 @@ const (
 type Manager struct {
 	hub     *cluster.Cluster
 	opts    Options
-	ports   ports
+	state   state
 	process *cluster.Process
 }
 
@@ -36,11 +36,13 @@ func (m *Manager) LogFile() string { return m.path(processName + ".log") }
 
 // MetricsURL is where the manager's metrics are.
 func (m *Manager) MetricsURL() string {
-	return fmt.Sprintf("http://127.0.0.1:%d/metrics", m.ports.Metrics)
+	return fmt.Sprintf("http://127.0.0.1:%d/metrics", m.state.MetricsPort)
 }
 
 // WebhookURL is what the hub's webhooks call, without a path.
-func (m *Manager) WebhookURL() string { return fmt.Sprintf("https://127.0.0.1:%d", m.ports.Webhook) }
+func (m *Manager) WebhookURL() string {
+	return fmt.Sprintf("https://127.0.0.1:%d", m.state.WebhookPort)
+}
 
 // PID is the number of the manager's process.
 func (m *Manager) PID() int { return m.process.PID() }
@@ -108,10 +110,10 @@ func (m *Manager) start() (err error) {
 			"--kubeconfig=" + m.Kubeconfig(),
 			"--namespace=" + Namespace,
 			"--webhook-host=127.0.0.1",
-			fmt.Sprintf("--webhook-port=%d", m.ports.Webhook),
+			fmt.Sprintf("--webhook-port=%d", m.state.WebhookPort),
 			"--certificate-dns-name=127.0.0.1",
-			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", m.ports.Metrics),
-			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", m.ports.Health),
+			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", m.state.MetricsPort),
+			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", m.state.HealthPort),
 			fmt.Sprintf("--leader-elect=%t", m.opts.LeaderElect),
 			// Nobody has to learn that it goes before it does.
 			"--shutdown-delay=0s",
@@ -124,7 +126,7 @@ func (m *Manager) start() (err error) {
 }
 
 func (m *Manager) waitReady(ctx context.Context) error {
-	ready := fmt.Sprintf("http://127.0.0.1:%d/readyz", m.ports.Health)
+	ready := fmt.Sprintf("http://127.0.0.1:%d/readyz", m.state.HealthPort)
 	return cluster.Poll(ctx, patience, "Portico's manager (its log is "+m.LogFile()+")", func(ctx context.Context) error {
 		if !m.Running() {
 			return cluster.Permanent(fmt.Errorf("starting Portico's manager: it ended; see %s:\n%s", m.LogFile(), m.process.LastWords()))
