@@ -119,8 +119,8 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs.StringVar(&o.CertificateSecret, "certificate-secret", o.CertificateSecret,
 		"Secret in --namespace with the serving certificate, as cert-manager writes it. Empty makes Portico its own authority.")
 	fs.StringSliceVar(&o.CertificateDNSNames, "certificate-dns-name", o.CertificateDNSNames,
-		"DNS `name` or IP address that Portico's own certificate is valid for; repeatable. "+
-			"Defaults to the names of Service "+webhookService+" in --namespace.")
+		"DNS `name` or IP address that the serving certificate must be valid for; repeatable. "+
+			"Defaults to that of Service "+webhookService+" in --namespace.")
 	fs.DurationVar(&o.CADuration, "ca-duration", o.CADuration, "How long Portico's own authority lives. It is replaced after two thirds of that.")
 	fs.DurationVar(&o.LeafDuration, "leaf-duration", o.LeafDuration, "How long Portico's own certificate lives. It is replaced after two thirds of that.")
 
@@ -162,8 +162,8 @@ func (o *Options) AddFlags(to *pflag.FlagSet) cliflag.NamedFlagSets {
 
 // Complete fills in what follows from other options.
 func (o *Options) Complete() {
-	if o.CertificateSecret == "" && len(o.CertificateDNSNames) == 0 {
-		o.CertificateDNSNames = serving.ServiceNames(webhookService, o.Namespace)
+	if len(o.CertificateDNSNames) == 0 {
+		o.CertificateDNSNames = []string{serving.ServiceName(webhookService, o.Namespace)}
 	}
 }
 
@@ -230,20 +230,16 @@ func (o *Options) Validate() field.ErrorList {
 
 func (o *Options) validateCertificate() field.ErrorList {
 	var errs field.ErrorList
-	names := field.NewPath("certificate-dns-name")
+	for i, name := range o.CertificateDNSNames {
+		if !isHost(name) {
+			errs = append(errs, field.Invalid(field.NewPath("certificate-dns-name").Index(i), name, "must be a DNS name or an IP address"))
+		}
+	}
 	if o.CertificateSecret != "" {
 		for _, reason := range validation.IsDNS1123Subdomain(o.CertificateSecret) {
 			errs = append(errs, field.Invalid(field.NewPath("certificate-secret"), o.CertificateSecret, reason))
 		}
-		if len(o.CertificateDNSNames) > 0 {
-			errs = append(errs, field.Forbidden(names, "the certificate in --certificate-secret brings its own names; leave out one of the two"))
-		}
-		return errs
-	}
-	for i, name := range o.CertificateDNSNames {
-		if !isHost(name) {
-			errs = append(errs, field.Invalid(names.Index(i), name, "must be a DNS name or an IP address"))
-		}
+		return errs // whoever keeps the Secret decides how long certificates live
 	}
 	if o.LeafDuration < time.Second {
 		errs = append(errs, field.Invalid(field.NewPath("leaf-duration"), o.LeafDuration.String(), "must be at least 1s"))

@@ -21,12 +21,14 @@ func TestValidate(t *testing.T) {
 			reason: "Portico starts without a single option.",
 			set:    func(*Options) {},
 		},
-		"CertificateSecretWithNames": {
-			reason: "Names that would be ignored are a misunderstanding worth telling.",
-			set: func(o *Options) {
-				o.CertificateSecret, o.CertificateDNSNames = "portico-serving", []string{"example.org"}
-			},
-			want: []string{"certificate-dns-name: FieldValueForbidden"},
+		"CertificateSecret": {
+			reason: "How long certificates live is for those to say who issue them.",
+			set:    func(o *Options) { o.CertificateSecret, o.LeafDuration, o.CADuration = "portico-serving", 0, 0 },
+		},
+		"BadCertificateSecret": {
+			reason: "A Secret of another namespace cannot be named.",
+			set:    func(o *Options) { o.CertificateSecret = "other/portico-serving" },
+			want:   []string{"certificate-secret: FieldValueInvalid"},
 		},
 		"Addresses": {
 			reason: "A certificate may be for an IP address as well as for a name.",
@@ -107,19 +109,15 @@ func TestComplete(t *testing.T) {
 		set    func(*Options)
 		want   []string
 	}{
-		"ServiceNames": {
-			reason: "The API server calls our Service by one of these.",
+		"ServiceName": {
+			reason: "This is what the API server calls our Service.",
 			set:    func(o *Options) { o.Namespace = "front" },
-			want:   []string{"portico-webhook.front.svc", "portico-webhook.front", "portico-webhook.front.svc.cluster.local"},
+			want:   []string{"portico-webhook.front.svc"},
 		},
 		"Given": {
 			reason: "Names that were given replace the default.",
 			set:    func(o *Options) { o.CertificateDNSNames = []string{"127.0.0.1"} },
 			want:   []string{"127.0.0.1"},
-		},
-		"Secret": {
-			reason: "A certificate that somebody else issues brings its own names.",
-			set:    func(o *Options) { o.CertificateSecret = "portico-serving" },
 		},
 	}
 	for name, tc := range cases {

@@ -68,6 +68,7 @@ func newEmbedded(cfg *rest.Config, o Options) (Source, error) {
 		},
 	}
 	return newGate(source, configurations{reader: injector.GetCache(), name: o.Configuration}, gateOptions{
+		names:        o.Names,
 		requireTrust: true,
 		settle:       min(settle, o.LeafDuration/10),
 	}), nil

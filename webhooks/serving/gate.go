@@ -32,6 +32,9 @@ var expiry = prometheus.NewGauge(prometheus.GaugeOpts{
 func init() { metrics.Registry.MustRegister(expiry) }
 
 type gateOptions struct {
+	// names that callers verify.
+	names []string
+
 	// requireTrust makes readiness depend on the configurations. It is off when
 	// somebody else injects the CA: what they have yet to do must not take
 	// running replicas out of service.
@@ -97,7 +100,7 @@ func (g *gate) consider(ctx context.Context) {
 		if unknown != nil {
 			return unknown
 		}
-		return trusted(certificate, callers, g.clock.Now())
+		return trusted(certificate, g.names, callers, g.clock.Now())
 	}
 
 	g.mu.Lock()
@@ -173,6 +176,9 @@ func (g *gate) Ready(*http.Request) error {
 	}
 	if now := g.clock.Now(); now.After(g.presented.Leaf.NotAfter) {
 		return fmt.Errorf("the serving certificate expired at %s", g.presented.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	if err := covers(g.presented, g.names); err != nil {
+		return err
 	}
 	if g.requireTrust {
 		return g.distrust

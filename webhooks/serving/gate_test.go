@@ -164,8 +164,10 @@ func TestTrusted(t *testing.T) {
 
 	unknown := x509.UnknownAuthorityError{}
 	invalid := x509.CertificateInvalidError{}
+	hostname := x509.HostnameError{}
 	cases := map[string]struct {
 		reason  string
+		names   []string
 		callers []caller
 		now     time.Time
 		want    error // nil: trusted; matched by type or identity
@@ -191,6 +193,18 @@ func TestTrusted(t *testing.T) {
 			now:     epoch,
 			want:    unknown,
 		},
+		"OurNames": {
+			reason:  "Callers reach us by name or by address; the certificate covers both.",
+			names:   []string{"portico-webhook.portico-system.svc", "127.0.0.1"},
+			callers: []caller{{webhook: "a", caBundle: bundle(ours)}},
+			now:     epoch,
+		},
+		"OtherName": {
+			reason: "A certificate for somebody else fails every call, whoever signed it.",
+			names:  []string{"portico-webhook.elsewhere.svc"},
+			now:    epoch,
+			want:   hostname,
+		},
 		"NotYetValid": {
 			reason:  "A certificate from the future is refused by callers whose clock is right.",
 			callers: []caller{{webhook: "a", caBundle: bundle(ours)}},
@@ -200,13 +214,15 @@ func TestTrusted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := trusted(leaf, tc.callers, tc.now)
+			got := trusted(leaf, tc.names, tc.callers, tc.now)
 			var ok bool
 			switch tc.want {
 			case nil:
 				ok = got == nil
 			case unknown:
 				ok = errors.As(got, &x509.UnknownAuthorityError{})
+			case hostname:
+				ok = errors.As(got, &x509.HostnameError{})
 			case invalid:
 				ok = errors.As(got, &x509.CertificateInvalidError{})
 			default:

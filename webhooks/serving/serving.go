@@ -63,9 +63,9 @@ type Options struct {
 	// CASecret holds the embedded authority. Defaults to DefaultCASecret.
 	CASecret string
 
-	// Names that the embedded certificate is valid for, DNS names and IP
-	// addresses alike. The API server calls <service>.<namespace>.svc, or the
-	// host of the URL in a webhook configuration.
+	// Names that we are called by, DNS names and IP addresses alike: a
+	// Service's, or the host of the URL in a webhook configuration. The
+	// embedded certificate is signed for them; any other is checked for them.
 	Names []string
 
 	// Configuration is the name of the mutating and of the validating webhook
@@ -78,10 +78,9 @@ type Options struct {
 	CADuration, LeafDuration time.Duration
 }
 
-// ServiceNames are the names an API server uses for a Service.
-func ServiceNames(service, namespace string) []string {
-	name := service + "." + namespace
-	return []string{name + ".svc", name, name + ".svc.cluster.local"}
+// ServiceName is the name that an API server calls a Service by.
+func ServiceName(service, namespace string) string {
+	return service + "." + namespace + ".svc"
 }
 
 // New returns the certificate source that the options ask for. It talks to the

@@ -62,7 +62,10 @@ func (c configurations) get(ctx context.Context, into client.Object) error {
 
 // trusted returns nil when every caller would accept the certificate now, and
 // otherwise who would not, and why.
-func trusted(certificate *tls.Certificate, callers []caller, now time.Time) error {
+func trusted(certificate *tls.Certificate, names []string, callers []caller, now time.Time) error {
+	if err := covers(certificate, names); err != nil {
+		return err
+	}
 	verdicts := map[string]error{} // by bundle: callers usually share one
 	for _, caller := range callers {
 		bundle := string(caller.caBundle)
@@ -71,6 +74,16 @@ func trusted(certificate *tls.Certificate, callers []caller, now time.Time) erro
 		}
 		if err := verdicts[bundle]; err != nil {
 			return fmt.Errorf("webhook %s does not trust our certificate: %w", caller.webhook, err)
+		}
+	}
+	return nil
+}
+
+// covers returns nil when the certificate is valid for every name.
+func covers(certificate *tls.Certificate, names []string) error {
+	for _, name := range names {
+		if err := certificate.Leaf.VerifyHostname(name); err != nil {
+			return fmt.Errorf("checking the serving certificate's names: %w", err)
 		}
 	}
 	return nil
