@@ -28,6 +28,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/test/apiserver"
@@ -62,9 +63,9 @@ func TestInstall(t *testing.T) {
 
 	// One after the other: that is how somebody moves to cert-manager.
 	for _, overlay := range []string{"default", "certmanager"} {
-		Apply(t, cluster, Render(t, overlay)...)
+		apply(t, cluster, render(t, overlay)...)
 	}
-	Apply(t, cluster, Render(t, "default")...) // and back
+	apply(t, cluster, render(t, "default")...) // and back
 
 	t.Run("PodsStayOffTheHub", func(t *testing.T) { podsStayOffTheHub(t, cluster) })
 	t.Run("ExpressionsTypeCheck", func(t *testing.T) { expressionsTypeCheck(t, cfg, cluster) })
@@ -168,7 +169,7 @@ func TestWebhooksAreServed(t *testing.T) {
 				}
 			}
 
-			for _, object := range Render(t, overlay) {
+			for _, object := range render(t, overlay) {
 				switch object.GetKind() {
 				case "MutatingWebhookConfiguration":
 					var configuration admissionregistrationv1.MutatingWebhookConfiguration
@@ -197,7 +198,7 @@ func TestOrder(t *testing.T) {
 	for _, overlay := range []string{"default", "certmanager"} {
 		t.Run(overlay, func(t *testing.T) {
 			var kinds []string
-			for _, object := range Render(t, overlay) {
+			for _, object := range render(t, overlay) {
 				kinds = append(kinds, object.GetKind())
 			}
 			if kinds[0] != "Namespace" {
@@ -230,18 +231,18 @@ func TestSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := decode(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, object := range objects {
+		for _, document := range strings.Split(string(data), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				t.Fatalf("reading %s: %v", sample, err)
+			}
 			if object.GetKind() == "Kustomization" {
 				continue
 			}
 			if object.GetNamespace() == "" {
 				object.SetNamespace(metav1.NamespaceDefault)
 			}
-			Apply(t, cluster, object)
+			apply(t, cluster, object)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/test/apiserver"
+	"github.com/portico-io/portico/test/cluster/install"
 	"github.com/portico-io/portico/webhooks"
 )
 
@@ -37,10 +39,12 @@ func TestSelection(t *testing.T) {
 	calls := &recorder{}
 	server := httptest.NewTLSServer(calls)
 	t.Cleanup(server.Close)
-	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	objects := Render(t, "default")
-	RedirectWebhooks(t, objects, server.URL, ca)
-	Apply(t, cluster, objects...)
+	objects, err := install.Localize(render(t, "default"), server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust(t, objects, server.Certificate())
+	apply(t, cluster, objects...)
 	for _, namespace := range []*corev1.Namespace{
 		{ObjectMeta: metav1.ObjectMeta{Name: "plain"}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "opted-in", Labels: map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}}},
@@ -320,6 +324,24 @@ func TestSelection(t *testing.T) {
 				t.Errorf("\n%s\nwebhooks called: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// trust puts the CA into the webhook configurations among the objects.
+func trust(t *testing.T, objects []*unstructured.Unstructured, ca *x509.Certificate) {
+	t.Helper()
+	bundle := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}))
+	for _, object := range objects {
+		configured, found, err := unstructured.NestedSlice(object.Object, "webhooks")
+		if err != nil || !found {
+			continue
+		}
+		for _, webhook := range configured {
+			if err := unstructured.SetNestedField(webhook.(map[string]any), bundle, "clientConfig", "caBundle"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		object.Object["webhooks"] = configured
 	}
 }
 

@@ -1,0 +1,41 @@
+package manifests
+
+import (
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/test/apiserver"
+	"github.com/portico-io/portico/test/cluster/install"
+)
+
+// render builds a kustomization below config, in the order kubectl applies it.
+func render(t testing.TB, overlay string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := install.Render(filepath.Join(apiserver.Root(t), "config", overlay))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// apply applies objects in their order, the way kubectl apply --server-side
+// does, and fails on any field that the API server does not know.
+func apply(t testing.TB, cluster client.Client, objects ...*unstructured.Unstructured) {
+	t.Helper()
+	strict := client.WithFieldValidation(cluster, "Strict")
+	for _, object := range objects {
+		data, err := object.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Patch, because Apply does not hand the field validation on.
+		if err := strict.Patch(t.Context(), object.DeepCopy(), client.RawPatch(types.ApplyPatchType, data),
+			client.FieldOwner("installer"), client.ForceOwnership); err != nil {
+			t.Fatalf("applying %s %s: %v", object.GetKind(), client.ObjectKeyFromObject(object), err)
+		}
+	}
+}

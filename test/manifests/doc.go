@@ -1,0 +1,2 @@
+// Package manifests tests what config installs.
+package manifests
