@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -98,6 +99,39 @@ func TestImageThatDoesNotExist(t *testing.T) {
 	if waiting == nil || waiting.Reason != "ImagePullBackOff" {
 		t.Errorf("the container waits for %+v, want ImagePullBackOff", waiting)
 	}
+}
+
+func TestVolumeClaim(t *testing.T) {
+	client := clientFor(t, shared.Config())
+	namespace := newNamespace(t, client)
+	claim, err := client.CoreV1().PersistentVolumeClaims(namespace).Create(t.Context(), &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stateful := deployment("db", "mysql:9", 1)
+	stateful.Spec.Template.Spec.Volumes = []corev1.Volume{{
+		Name: "data",
+		VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
+		},
+	}}
+	create(t, client, namespace, stateful)
+
+	eventually(t, "the Pod runs with its volume", func() error {
+		pods := listPods(t, client, namespace)
+		if len(pods) != 1 || pods[0].Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("there are %d Pods, or they do not run", len(pods))
+		}
+		return nil
+	})
 }
 
 func TestLoadBalancer(t *testing.T) {

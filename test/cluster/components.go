@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -192,6 +193,9 @@ func (c *Cluster) settle(ctx context.Context) error {
 			}
 		}
 	}
+	if err := addStorageClass(ctx, client); err != nil {
+		return err
+	}
 	return Poll(ctx, time.Minute, "the controllers", func(ctx context.Context) error {
 		for _, component := range c.opts.Components {
 			if !c.Running(component) {
@@ -238,6 +242,21 @@ func addNode(ctx context.Context, client kubernetes.Interface, name string) erro
 			},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 		},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// addStorageClass adds the default class, whose volumes kwok makes.
+func addStorageClass(ctx context.Context, client kubernetes.Interface) error {
+	_, err := client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "standard",
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+		},
+		Provisioner: "kwok.x-k8s.io/volume",
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -57,6 +57,12 @@ func (c *Cluster) prepare() error {
 		}
 	}
 
+	if err := errors.Join(
+		os.WriteFile(c.path("audit-policy.yaml"), auditPolicy, 0o600),
+		os.WriteFile(c.path("kwok.yaml"), kwokConfig, 0o600),
+	); err != nil {
+		return err
+	}
 	if c.ca, err = loadAuthority("kubernetes", c.path("ca.crt"), c.path("ca.key")); err != nil {
 		return err
 	}
@@ -84,8 +90,6 @@ func (c *Cluster) prepare() error {
 			os.WriteFile(c.path("front-proxy.crt"), frontCert, 0o600),
 			os.WriteFile(c.path("front-proxy.key"), frontKey, 0o600),
 			os.WriteFile(c.path("apiserver.key"), serverKey, 0o600),
-			os.WriteFile(c.path("audit-policy.yaml"), auditPolicy, 0o600),
-			os.WriteFile(c.path("kwok.yaml"), kwokConfig, 0o600),
 			os.WriteFile(c.path("apiserver.crt"), serverCert, 0o600),
 		)
 	})
