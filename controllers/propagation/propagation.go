@@ -187,6 +187,9 @@ type journey struct {
 // errWait ends a journey that goes on when something happens elsewhere.
 var errWait = errors.New("waiting for the target")
 
+// shortly is how long a cache takes to see a write of ours.
+const shortly = 20 * time.Millisecond
+
 type step struct {
 	name string
 	run  func(context.Context, *journey) error
@@ -199,6 +202,11 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	}
 	if resource.Spec.TargetRef == nil || targetOf(resource) != target {
 		return reconcile.Result{}, nil
+	}
+	if older(resource.ResourceVersion, c.memory.recall(resource.UID).reported) {
+		// Our own report is on its way to the cache. Going by the one before
+		// would tell the same story twice.
+		return reconcile.Result{RequeueAfter: wait.Jitter(shortly, 1)}, nil
 	}
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
 	steps := []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"apply", c.apply}, {"observe", c.observe}}
@@ -249,6 +257,7 @@ func (c *Controller) report(ctx context.Context, j *journey) error {
 		}
 		return fmt.Errorf("writing the status of resource %s: %w", client.ObjectKeyFromObject(j.resource), err)
 	}
+	c.memory.change(j.resource.UID, func(a *applied) { a.reported = j.resource.ResourceVersion })
 	j.story = append(narrate.Changes(j.before.Status.Conditions, j.resource.Status.Conditions), j.story...)
 	return nil
 }
@@ -273,8 +282,11 @@ type memory struct {
 	last map[types.UID]applied
 }
 
-// applied is the last write of one resource's object.
+// applied is what was last written of one resource.
 type applied struct {
+	// reported is the version of the resource that holds our last status.
+	reported string
+	// digest and resourceVersion are of its object on the target.
 	digest          string
 	resourceVersion string
 	// settled are the differences the target made right after the write, such
@@ -288,9 +300,11 @@ func (m *memory) recall(uid types.UID) applied {
 	return m.last[uid]
 }
 
-func (m *memory) keep(uid types.UID, a applied) {
+func (m *memory) change(uid types.UID, write func(*applied)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	a := m.last[uid]
+	write(&a)
 	m.last[uid] = a
 }
 

@@ -200,10 +200,10 @@ func (c *Controller) send(ctx context.Context, j *journey) error {
 	if err != nil {
 		return c.refused(j, err)
 	}
-	c.memory.keep(j.resource.UID, applied{
-		digest:          digestOf(j.desired),
-		resourceVersion: result.GetResourceVersion(),
-		settled:         values(result, differences(j.desired.Object, result.Object)),
+	c.memory.change(j.resource.UID, func(a *applied) {
+		a.digest = digestOf(j.desired)
+		a.resourceVersion = result.GetResourceVersion()
+		a.settled = values(result, differences(j.desired.Object, result.Object))
 	})
 	j.observed = result
 	return nil

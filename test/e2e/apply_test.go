@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Applying a labelled Deployment", func() {
+	It("runs it on a target, and tells the truth on the hub", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+
+		By("running there, in a namespace that was missing, and nowhere here")
+		Expect(names(dev, namespace, "pods")).To(HaveLen(2))
+		Expect(names(hub, namespace, "pods")).To(BeEmpty())
+
+		By("showing the target's counts")
+		Expect(kubectl(hub, "-n", namespace, "get", "deployment", "web", "--no-headers")).To(MatchRegexp(`web\s+2/2\s+2\s+2\s`))
+
+		By("keeping what was applied as it was applied")
+		Expect(run(hub, web(), "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
+		Expect(get(hub, namespace, "deployment/web", ".spec.paused")).To(BeEmpty())
+
+		By("leaving nothing of the hub's on the target")
+		Expect(get(dev, namespace, "deployment/web", ".spec.template.metadata.labels")).To(Equal(`{"app":"web"}`))
+		Expect(get(dev, namespace, "deployment/web", ".metadata.annotations")).NotTo(ContainSubstring("last-applied"))
+
+		By("telling the story")
+		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(
+			ContainSubstring("application default runs on target dev"),
+			ContainSubstring("Deployment web is applied on target dev"),
+			ContainSubstring("Deployment web is ready on target dev")))
+
+		By("printing S0's columns")
+		Eventually(func() string {
+			return kubectl(hub, "-n", namespace, "get", "kubernetesapplication,kubernetesapplicationresource,kubernetestarget")
+		}).Should(And(
+			MatchRegexp(`CLUSTER\s+STATUS\s+DESIRED\s+SUBMITTED\s+READY\s+SYNCED\s+AGE`),
+			MatchRegexp(`/default\s+dev\s+Submitted\s+1\s+1\s+True\s+True`),
+			MatchRegexp(`TEMPLATE-KIND\s+TEMPLATE-NAME\s+CLUSTER\s+STATUS\s+READY\s+SYNCED\s+AGE`),
+			MatchRegexp(`/web-deployment\s+Deployment\s+web\s+dev\s+Submitted\s+True\s+True`),
+			MatchRegexp(`REACHABLE\s+VERSION\s+READY\s+SYNCED\s+AGE`),
+			MatchRegexp(`/dev\s+True\s+v1\.\S+\s+True\s+True`)))
+	})
+
+	It("writes nothing on the target the second time, however it is said", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		version := func() string { return get(dev, namespace, "deployment/web", ".metadata.resourceVersion") }
+		Eventually(func() bool { before := version(); return Consistently(version).Should(Equal(before)) }).Should(BeTrue())
+		before := version()
+
+		Expect(apply(namespace, web()).out).To(ContainSubstring("unchanged"))
+		apply(namespace, web(), "--server-side", "--force-conflicts")
+		Expect(run(hub, web(), "-n", namespace, "replace", "-f", "-").failed).NotTo(HaveOccurred())
+		Consistently(version).Should(Equal(before))
+	})
+
+	It("creates nothing anywhere in a server-side dry run", func() {
+		namespace := newNamespace(dev)
+		Expect(apply(namespace, web(), "--dry-run=server").out).To(ContainSubstring("created (server dry run)"))
+		Consistently(func() []string {
+			return append(names(hub, namespace, "deployment,kar,ka"), names(dev, namespace, "deployment", "--ignore-not-found")...)
+		}).Should(BeEmpty())
+		Expect(run(dev, "", "get", "namespace", namespace).failed).To(HaveOccurred())
+	})
+
+	It("leaves unlabelled objects to the hub", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, web(", workload.crossplane.io/schedule: remote", ""))
+		rolledOut(namespace, "web")
+		Expect(names(hub, namespace, "pods")).To(HaveLen(2))
+		Expect(names(hub, namespace, "kar")).To(BeEmpty())
+	})
+
+	It("removes on the target what is removed on the hub, and nothing else", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, web("{app: web, work", "{app: web, team: a, work", "image: nginx:1", "image: nginx:1\n        env: [{name: A, value: a}, {name: B, value: b}]"))
+		rolledOut(namespace, "web")
+		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].env[*].name")).To(Equal("A B"))
+
+		By("others adding what is theirs on the target")
+		kubectl(dev, "-n", namespace, "annotate", "deployment/web", "theirs=kept")
+		kubectl(dev, "-n", namespace, "label", "deployment/web", "theirs=kept")
+
+		apply(namespace, web("image: nginx:1", "image: nginx:1\n        env: [{name: B, value: b}]"))
+		Eventually(func() string {
+			return get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].env[*].name")
+		}).Should(Equal("B"))
+		Expect(get(dev, namespace, "deployment/web", ".metadata.labels.team")).To(BeEmpty())
+		Expect(get(dev, namespace, "deployment/web", ".metadata.labels.theirs")).To(Equal("kept"))
+		Expect(get(dev, namespace, "deployment/web", ".metadata.annotations.theirs")).To(Equal("kept"))
+	})
+
+	It("changes back what somebody changed on the target, and says so", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		kubectl(dev, "-n", namespace, "set", "image", "deployment/web", "web=nginx:hacked")
+		Eventually(func() string {
+			return get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].image")
+		}).Should(Equal("nginx:1"))
+		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("DriftReverted"))
+	})
+
+	It("takes names as long as Kubernetes allows", func() {
+		namespace := newNamespace(dev)
+		long := strings.Repeat("n", 240) + ".example"
+		apply(namespace, web("name: web\n  labels", "name: "+long+"\n  labels", "replicas: 2", "replicas: 0"))
+		Eventually(func() string { return get(dev, namespace, "deployment/"+long, ".metadata.name") }).Should(Equal(long))
+	})
+})
+
+var _ = Describe("Refusals", func() {
+	DescribeTable("name the field and the way out",
+		func(manifest string, wants ...string) {
+			namespace := newNamespace()
+			r := run(hub, manifest, "-n", namespace, "apply", "-f", "-")
+			Expect(r.failed).To(HaveOccurred())
+			for _, want := range wants {
+				Expect(r.err).To(ContainSubstring(want))
+			}
+			Expect(names(hub, namespace, "deployment,service,ka,kar,kt")).To(BeEmpty())
+		},
+		Entry("a label value that is neither", web("schedule: remote", "schedule: elsewhere"),
+			`metadata.labels[workload.crossplane.io/schedule]`, `supported values: "local", "remote"`),
+		Entry("a malformed selector", web("labels: {app: web, work", "annotations: {workload.crossplane.io/target-selector: 'env=='}\n  labels: {app: web, work"),
+			`metadata.annotations[workload.crossplane.io/target-selector]`, "is not a label selector"),
+		Entry("a malformed application", web("labels: {app: web, work", "labels: {workload.crossplane.io/application: Not_A_Name, work"),
+			`metadata.labels[workload.crossplane.io/application]`, "names a KubernetesApplication"),
+		Entry("an application with two templates of one name", `
+apiVersion: workload.crossplane.io/v1alpha2
+kind: KubernetesApplication
+metadata: {name: twice}
+spec:
+  resourceTemplates:
+  - metadata: {name: one}
+    spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}
+  - metadata: {name: one}
+    spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}}
+`, `spec.resourceTemplates[1].metadata.name: Duplicate value: "one"`),
+		Entry("a target without a connection", `
+apiVersion: workload.crossplane.io/v1alpha1
+kind: KubernetesTarget
+metadata: {name: nowhere}
+spec: {}
+`, `spec.connectionSecretRef.name: Required value`),
+	)
+
+	It("keeps an object with the application it was placed with", func() {
+		namespace := newNamespace(dev, prod)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		r := run(hub, "", "-n", namespace, "label", "deployment/web", "workload.crossplane.io/application=other")
+		Expect(r.err).To(And(ContainSubstring("cannot change from \"default\" after placement"), ContainSubstring("metadata.labels[workload.crossplane.io/application]")))
+		r = run(hub, "", "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/target-selector=env=prod")
+		Expect(r.err).To(ContainSubstring("cannot change after application"))
+	})
+
+	It("refuses what is immutable before anything happens on the target", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		r := run(hub, web("app: web}", "app: other}"), "-n", namespace, "apply", "-f", "-")
+		Expect(r.err).To(ContainSubstring("spec.selector"))
+		Expect(get(dev, namespace, "deployment/web", ".spec.selector.matchLabels.app")).To(Equal("web"))
+
+		By("the resource's template as well")
+		r = run(hub, "", "-n", namespace, "patch", "kar", "web-deployment", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"namespace":"elsewhere"}}}}`)
+		Expect(r.err).To(ContainSubstring("spec.template.metadata.namespace"))
+		r = run(hub, "", "-n", namespace, "patch", "kar", "web-deployment", "--type=merge", "-p", `{"spec":{"template":{"kind":"StatefulSet"}}}`)
+		Expect(r.err).To(ContainSubstring("kind cannot change"))
+	})
+
+	It("does not touch what belongs to somebody else on the target", func() {
+		namespace := newNamespace(dev)
+		kubectl(dev, "create", "namespace", namespace)
+		kubectl(dev, "-n", namespace, "create", "deployment", "web", "--image=theirs:1")
+		apply(namespace, web())
+		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("OwnershipConflict"))
+		Expect(get(hub, namespace, "deployment/web", ".status.conditions[?(@.type=='Synced')].message")).To(ContainSubstring("was not touched"))
+		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].image")).To(Equal("theirs:1"))
+
+		By("leaving it where it is when the hub's object goes")
+		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
+		Expect(get(dev, namespace, "deployment/web", ".metadata.name")).To(Equal("web"))
+	})
+
+	It("lets nothing labelled run on the hub", func() {
+		namespace := newNamespace()
+		r := run(hub, "", "-n", namespace, "run", "pod", "--image=nginx:1", "--labels=workload.crossplane.io/schedule=remote")
+		Expect(r.failed).To(HaveOccurred())
+		Expect(names(hub, namespace, "pods")).To(BeEmpty())
+	})
+})
