@@ -146,8 +146,7 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("starting cluster %s: %w", opts.Name, err)
-			c.abandon()
+			err = errors.Join(fmt.Errorf("starting cluster %s: %w", opts.Name, err), c.abandon())
 		}
 	}()
 
@@ -171,13 +170,13 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// abandon ends a cluster that did not start. What a detached one left in its
-// directory is there for the reader, and for the next attempt.
-func (c *Cluster) abandon() {
+// abandon ends a cluster that did not start. What a detached one left running
+// is there for the next attempt; any cluster's logs are there for the reader.
+func (c *Cluster) abandon() error {
 	if c.opts.Detach {
-		return
+		return nil
 	}
-	c.killAll()
+	return c.killAll()
 }
 
 // Name is the cluster's name.

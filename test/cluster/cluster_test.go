@@ -37,9 +37,13 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer shared.Shutdown()
 		fmt.Printf("one cluster started in %s\n", time.Since(started).Round(100*time.Millisecond))
-		return m.Run()
+		code := m.Run()
+		if err := shared.Shutdown(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return code
 	}())
 }
 
