@@ -98,7 +98,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 
 	fs := groups.FlagSet("hub")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
-		"Kubeconfig `file` for the hub. Without it the usual places are tried, then the Pod's service account.")
+		"Kubeconfig `file` of the hub. Without it the usual places are tried, then the Pod's service account.")
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace,
 		"Namespace that Portico runs in: its Lease, its certificate and its Service live there.")
 	fs.StringVar(&o.Identity, "identity", o.Identity,
@@ -114,12 +114,12 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs.StringVar(&o.LeaderElectionID, "leader-election-id", o.LeaderElectionID, "Name of the Lease the replicas compete for.")
 
 	fs = groups.FlagSet("webhooks")
-	fs.StringVar(&o.WebhookHost, "webhook-host", o.WebhookHost, "`Address` to serve webhooks on. Empty means all.")
+	fs.StringVar(&o.WebhookHost, "webhook-host", o.WebhookHost, "The `address` to serve webhooks on. Empty means all.")
 	fs.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort, "Port to serve webhooks on.")
 	fs.StringVar(&o.CertificateSecret, "certificate-secret", o.CertificateSecret,
 		"Secret in --namespace with the serving certificate, as cert-manager writes it. Empty makes Portico its own authority.")
 	fs.StringSliceVar(&o.CertificateDNSNames, "certificate-dns-name", o.CertificateDNSNames,
-		"DNS `name` or IP address that the serving certificate must be valid for; repeatable. "+
+		"A `name` or IP address that the serving certificate must be valid for; repeatable. "+
 			"Defaults to that of Service "+webhookService+" in --namespace.")
 	fs.DurationVar(&o.CADuration, "ca-duration", o.CADuration, "How long Portico's own authority lives. It is replaced after two thirds of that.")
 	fs.DurationVar(&o.LeafDuration, "leaf-duration", o.LeafDuration, "How long Portico's own certificate lives. It is replaced after two thirds of that.")
@@ -132,9 +132,9 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs.IntVar(&o.TargetBurst, "target-burst", o.TargetBurst, "Requests that Portico may make to a target at once, above --target-qps.")
 
 	fs = groups.FlagSet("serving")
-	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "`Address` to serve metrics on; 0 turns them off.")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "The `address` to serve metrics on; 0 turns them off.")
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
-		"`Address` to serve /healthz and /readyz on; 0 turns them off.")
+		"The `address` to serve /healthz and /readyz on; 0 turns them off.")
 	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay,
 		"How long to go on serving webhooks, unready, after being told to stop: API servers take a while to notice.")
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/portico-io/portico/test/cluster"
+	"github.com/portico-io/portico/test/cluster/install"
 )
 
 func TestValidate(t *testing.T) {
@@ -264,5 +272,62 @@ func TestVersion(t *testing.T) {
 	}
 	if !strings.HasPrefix(out.String(), "portico ") {
 		t.Errorf("want the program's name and version, got %q", out.String())
+	}
+}
+
+// TestManifests keeps the Deployment in config, and these options, on the same
+// flags, ports and times.
+func TestManifests(t *testing.T) {
+	root, err := cluster.RepoRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, overlay := range []string{"default", "certmanager"} {
+		t.Run(overlay, func(t *testing.T) {
+			objects, err := install.Render(filepath.Join(root, "config", overlay))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+			var deployment appsv1.Deployment
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[at].Object, &deployment); err != nil {
+				t.Fatal(err)
+			}
+			pod := deployment.Spec.Template.Spec
+			container := pod.Containers[0]
+
+			o := NewOptions()
+			flags := pflag.NewFlagSet("portico", pflag.ContinueOnError)
+			o.AddFlags(flags)
+			args := strings.ReplaceAll(strings.Join(container.Args, "\n"), "$(POD_NAMESPACE)", deployment.Namespace)
+			if err := flags.Parse(strings.Split(args, "\n")); err != nil {
+				t.Fatal(err)
+			}
+			o.Complete()
+			if errs := o.Validate(); len(errs) > 0 {
+				t.Errorf("the manager refuses its arguments: %v", errs.ToAggregate())
+			}
+			if want := overlay == "certmanager"; (o.CertificateSecret != "") != want {
+				t.Errorf("want cert-manager's certificate: %t, got Secret %q", want, o.CertificateSecret)
+			}
+
+			want := map[string]string{
+				"webhook": fmt.Sprintf(":%d", o.WebhookPort),
+				"metrics": o.MetricsBindAddress,
+				"health":  o.HealthProbeBindAddress,
+			}
+			got := map[string]string{}
+			for _, port := range container.Ports {
+				got[port.Name] = fmt.Sprintf(":%d", port.ContainerPort)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("ports: -listened on, +declared:\n%s", diff)
+			}
+
+			grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
+			if least := o.ShutdownDelay + stopTimeout; grace <= least {
+				t.Errorf("the manager takes up to %s to stop, but is killed after %s", least, grace)
+			}
+		})
 	}
 }

@@ -14,10 +14,13 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -32,6 +35,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/test/apiserver"
+	"github.com/portico-io/portico/test/cluster/install"
 	"github.com/portico-io/portico/webhooks"
 )
 
@@ -67,8 +71,50 @@ func TestInstall(t *testing.T) {
 	}
 	apply(t, cluster, render(t, "default")...) // and back
 
+	t.Run("ManagerPods", func(t *testing.T) { managerPods(t, cluster) })
 	t.Run("PodsStayOffTheHub", func(t *testing.T) { podsStayOffTheHub(t, cluster) })
 	t.Run("ExpressionsTypeCheck", func(t *testing.T) { expressionsTypeCheck(t, cfg, cluster) })
+}
+
+// managerPods makes a Pod as the Deployment would, under the pod security and
+// the quota of its namespace.
+func managerPods(t *testing.T, cluster client.Client) {
+	var deployment appsv1.Deployment
+	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: "portico"}, &deployment); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody here counts what a quota uses.
+	var quotas corev1.ResourceQuotaList
+	if err := cluster.List(t.Context(), &quotas, client.InNamespace(install.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, quota := range quotas.Items {
+		quota.Status.Hard = quota.Spec.Hard
+		quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+		if err := cluster.Status().Update(t.Context(), &quota); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "portico-", Namespace: install.Namespace, Labels: deployment.Spec.Template.Labels},
+		Spec:       deployment.Spec.Template.Spec,
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := cluster.Create(ctx, pod.DeepCopy(), client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), "quota") {
+			return false, nil // the API server has yet to see the status
+		}
+		return true, err
+	}); err != nil {
+		t.Errorf("the manager's Pods are refused: %v", err)
+	}
+	var service corev1.Service
+	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: "portico-webhook"}, &service); err != nil {
+		t.Fatal(err)
+	}
+	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+		t.Errorf("the Service selects %v, and the Pods are labelled %v", service.Spec.Selector, pod.Labels)
+	}
 }
 
 func podsStayOffTheHub(t *testing.T, cluster client.Client) {
@@ -98,12 +144,12 @@ func podsStayOffTheHub(t *testing.T, cluster client.Client) {
 	if err := cluster.Create(t.Context(), pod("kube-system", remote), client.DryRunAll); !apierrors.IsForbidden(err) {
 		t.Errorf("want no namespace to be left out, got %v", err)
 	}
-	for name, labels := range map[string]map[string]string{
+	for name, set := range map[string]map[string]string{
 		"unlabelled": nil,
 		"other":      {"app": "web"},
 		"local":      {v1alpha1.ScheduleLabel: v1alpha1.ScheduleLocal},
 	} {
-		if err := cluster.Create(t.Context(), pod("default", labels), client.DryRunAll); err != nil {
+		if err := cluster.Create(t.Context(), pod("default", set), client.DryRunAll); err != nil {
 			t.Errorf("%s: an ordinary Pod must pass: %v", name, err)
 		}
 	}

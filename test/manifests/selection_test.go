@@ -94,7 +94,7 @@ func TestSelection(t *testing.T) {
 		return func(o client.Object) { o.SetAnnotations(map[string]string{key: "x"}) }
 	}
 	relabel := func(value string) func(client.Object) {
-		return func(o client.Object) { o.SetLabels(labels(value)) }
+		return func(o client.Object) { o.SetLabels(scheduled(value)) }
 	}
 	image := func(o client.Object) { o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image = "other" }
 	replicas := func(n int32) func(client.Object) {
@@ -303,7 +303,7 @@ func TestSelection(t *testing.T) {
 		"ConfigMap": {
 			reason: "Kinds that Portico does not know are left alone, labelled or not.",
 			do: create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				Name: "web", Namespace: "plain", Labels: labels(v1alpha1.ScheduleRemote)}}),
+				Name: "web", Namespace: "plain", Labels: scheduled(v1alpha1.ScheduleRemote)}}),
 		},
 	}
 	for name, tc := range cases {
@@ -361,7 +361,7 @@ func waitUntilCalled(t *testing.T, cluster client.Client, calls *recorder) {
 	t.Fatalf("the API server does not call us: %v", calls.paths())
 }
 
-func labels(schedule string) map[string]string {
+func scheduled(schedule string) map[string]string {
 	out := map[string]string{"app": "web"}
 	if schedule != "" {
 		out[v1alpha1.ScheduleLabel] = schedule
@@ -375,7 +375,7 @@ var template = corev1.PodTemplateSpec{
 }
 
 func meta(namespace, schedule string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: "web", Namespace: namespace, Labels: labels(schedule)}
+	return metav1.ObjectMeta{Name: "web", Namespace: namespace, Labels: scheduled(schedule)}
 }
 
 func deployment(namespace, schedule string) *appsv1.Deployment {

@@ -20,6 +20,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -296,6 +297,9 @@ func TestGate(t *testing.T) {
 	step("the new CA is injected, and the leaf settles", first, true)
 	clock.SetTime(epoch.Add(5 * time.Second))
 	step("the leaf has settled", second, true)
+	if got, want := exportedExpiry(t), float64(second.Leaf.NotAfter.Unix()); got != want {
+		t.Errorf("the metric says that the certificate expires at %.0f, and it does at %.0f", got, want)
+	}
 	inject(oldCA.pem...)
 	step("somebody takes the CA away", second, false)
 	clock.SetTime(epoch.Add(11 * time.Hour))
@@ -307,4 +311,19 @@ func TestSourceNeedsNoLeader(t *testing.T) {
 	if (&gate{}).NeedLeaderElection() {
 		t.Error("every replica serves webhooks, so every replica needs a certificate")
 	}
+}
+
+func exportedExpiry(t *testing.T) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "portico_serving_certificate_expiry_timestamp_seconds" {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("there is no metric for the certificate's expiry")
+	return 0
 }

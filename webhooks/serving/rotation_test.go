@@ -44,8 +44,11 @@ func TestRotation(t *testing.T) {
 	create(t, cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 
 	t.Run("Embedded", func(t *testing.T) {
-		h := serve(t, cfg, cluster, map[string]string{"cert-manager.io/inject-ca-from-secret": namespace + "/" + DefaultCASecret},
-			Options{Namespace: namespace, Names: []string{"127.0.0.1", "portico-webhook.portico-system.svc"}, LeafDuration: 3 * time.Second, CADuration: time.Hour})
+		options := Options{Namespace: namespace, Names: []string{"127.0.0.1", "portico-webhook.portico-system.svc"},
+			LeafDuration: 3 * time.Second, CADuration: time.Hour}
+		h := serve(t, cfg, cluster, map[string]string{"cert-manager.io/inject-ca-from-secret": namespace + "/" + DefaultCASecret}, options)
+		replica := run(t, cfg, options) // it shares the authority, and every replica injects
+		h.await(t, "the other replica", func() bool { return replica.Ready(nil) == nil })
 
 		h.during(t, "leaf renewals", func() { h.awaitNewLeaves(t, 2) })
 		h.during(t, "CA rotations", func() {
@@ -61,6 +64,10 @@ func TestRotation(t *testing.T) {
 				}
 				h.await(t, "a leaf of the new CA", func() bool { return h.issuer(t) != before })
 			}
+		})
+		h.await(t, "both replicas to use one authority", func() bool {
+			certificate, err := replica.GetCertificate(nil)
+			return err == nil && string(certificate.Leaf.AuthorityKeyId) == h.issuer(t)
 		})
 	})
 
@@ -122,7 +129,7 @@ type harness struct {
 	address string
 }
 
-func serve(t *testing.T, cfg *rest.Config, cluster client.Client, annotations map[string]string, o Options) harness {
+func run(t *testing.T, cfg *rest.Config, o Options) Source {
 	t.Helper()
 	source, err := New(cfg, o)
 	if err != nil {
@@ -138,6 +145,12 @@ func serve(t *testing.T, cfg *rest.Config, cluster client.Client, annotations ma
 			t.Errorf("the source stopped with: %v", err)
 		}
 	})
+	return source
+}
+
+func serve(t *testing.T, cfg *rest.Config, cluster client.Client, annotations map[string]string, o Options) harness {
+	t.Helper()
+	source := run(t, cfg, o)
 
 	server := httptest.NewUnstartedServer(http.HandlerFunc(allow))
 	server.TLS = &tls.Config{GetCertificate: source.GetCertificate, MinVersion: tls.VersionTLS12}
