@@ -68,7 +68,7 @@ func ResourceName(kind, name string) string {
 		return name + suffix
 	}
 	hash := fnv.New64a()
-	hash.Write([]byte(name)) //nolint:errcheck // a hash does not fail to write
+	hash.Write([]byte(name))
 	tail := fmt.Sprintf("-%016x", hash.Sum64())
 	cut := strings.TrimRight(name[:validation.DNS1123SubdomainMaxLength-len(suffix)-len(tail)], "-.")
 	return cut + tail + suffix

@@ -114,7 +114,7 @@ func verifyServer(server, what string) error {
 func Digest(data map[string][]byte) string {
 	hash := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		fmt.Fprintf(hash, "%d:%s=%d:", len(key), key, len(data[key]))
+		_, _ = fmt.Fprintf(hash, "%d:%s=%d:", len(key), key, len(data[key]))
 		hash.Write(data[key])
 	}
 	return hex.EncodeToString(hash.Sum(nil))

@@ -221,9 +221,7 @@ func (c *Cluster) Resume(component Component) error {
 
 // Running tells whether a component's process lives, paused or not.
 func (c *Cluster) Running(component Component) bool {
-	c.mu.Lock()
-	process := c.processes[component]
-	c.mu.Unlock()
+	process := c.process(component)
 	return process != nil && process.Alive()
 }
 
@@ -244,10 +242,14 @@ func (c *Cluster) Restart(ctx context.Context, component Component) error {
 	return nil
 }
 
-func (c *Cluster) signal(component Component, send func(*Process) error) error {
+func (c *Cluster) process(component Component) *Process {
 	c.mu.Lock()
-	process := c.processes[component]
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	return c.processes[component]
+}
+
+func (c *Cluster) signal(component Component, send func(*Process) error) error {
+	process := c.process(component)
 	if process == nil {
 		return fmt.Errorf("cluster %s has no %s", c.opts.Name, component)
 	}

@@ -179,7 +179,7 @@ func TestLoadBalancer(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is still there (%v)", err)
+		return fmt.Errorf("it is still there: %w", err)
 	})
 }
 

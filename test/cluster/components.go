@@ -162,7 +162,7 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 			if c.Running(component) {
 				continue
 			}
-			words := c.processes[component].LastWords()
+			words := c.process(component).LastWords()
 			if strings.Contains(words, "address already in use") {
 				return Permanent(fmt.Errorf("starting %s: %w", component, ErrPortTaken))
 			}
@@ -200,7 +200,7 @@ func (c *Cluster) settle(ctx context.Context) error {
 		for _, component := range c.opts.Components {
 			if !c.Running(component) {
 				return Permanent(fmt.Errorf("%s ended; see %s:\n%s",
-					component, c.LogFile(component), c.processes[component].LastWords()))
+					component, c.LogFile(component), c.process(component).LastWords()))
 			}
 		}
 		if c.has(ControllerManager) {

@@ -26,7 +26,9 @@ var _ = Describe("Deleting a Deployment", func() {
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".metadata.finalizers") }).Should(ContainSubstring("foregroundDeletion"))
 		Consistently(func() []string { return names(hub, namespace, "deployment") }).ShouldNot(BeEmpty())
 		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=json", "-p", `[{"op":"remove","path":"/metadata/finalizers/0"}]`)
-		Eventually(func() []string { return append(names(hub, namespace, "deployment"), names(dev, namespace, "deployment,pods")...) }).Should(BeEmpty())
+		Eventually(func() []string {
+			return append(names(hub, namespace, "deployment"), names(dev, namespace, "deployment,pods")...)
+		}).Should(BeEmpty())
 	})
 
 	It("with its dependents orphaned leaves it running, without Portico's marks", func() {
