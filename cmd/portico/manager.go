@@ -184,7 +184,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Opti
 		QPS:           o.TargetQPS,
 		Burst:         o.TargetBurst,
 	})
-	propagator := propagation.New(mgr.GetClient(), mgr.GetCache(), targets, mgr.GetEventRecorder("portico"), propagation.Options{
+	propagator := propagation.New(mgr, targets, propagation.Options{
 		HubID:   hubID,
 		Workers: o.TargetWorkers,
 		Resync:  o.ResyncPeriod,

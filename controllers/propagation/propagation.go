@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/go-logr/logr"
@@ -51,6 +52,7 @@ type Options struct {
 type Controller struct {
 	options  Options
 	hub      client.Client
+	live     client.Reader
 	cache    cache.Cache
 	clusters *clusters.Clusters
 	recorder events.EventRecorder
@@ -71,14 +73,17 @@ func IndexTarget(object client.Object) []string {
 }
 
 // New returns the controller. It runs once started, by the manager's leader.
-func New(hub client.Client, hubCache cache.Cache, targets *clusters.Clusters, recorder events.EventRecorder, o Options) *Controller {
+func New(mgr manager.Manager, targets *clusters.Clusters, o Options) *Controller {
 	if o.Workers == 0 {
 		o.Workers = 4
 	}
 	if o.Resync == 0 {
 		o.Resync = 10 * time.Minute
 	}
-	c := &Controller{options: o, hub: hub, cache: hubCache, clusters: targets, recorder: recorder}
+	c := &Controller{
+		options: o, clusters: targets,
+		hub: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("portico"),
+	}
 	c.memory.last = map[types.UID]applied{}
 	c.lanes = &lanes{
 		workers: o.Workers,
@@ -130,7 +135,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection: one propagates.
+// NeedLeaderElection says that only one replica propagates.
 func (c *Controller) NeedLeaderElection() bool { return true }
 
 // changed tells an update that asks for something from one that only reports.

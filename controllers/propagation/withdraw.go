@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -58,12 +57,10 @@ func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.K
 	if controller == nil {
 		return metav1.DeletePropagationBackground, nil
 	}
-	kind, known := kinds.For(schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind))
-	if !known {
-		return metav1.DeletePropagationBackground, nil
-	}
-	native := kinds.New(kind)
-	err := c.hub.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: controller.Name}, native)
+	native := &metav1.PartialObjectMetadata{}
+	native.SetGroupVersionKind(schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind))
+	// Not from the cache, which may hear of the resource's deletion first.
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: controller.Name}, native)
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)
 	}
