@@ -133,12 +133,12 @@ func (c *Controller) startHere(ctx context.Context, native *unstructured.Unstruc
 	if err != nil {
 		return false, err
 	}
+	shadows := 0
 	for i := range replicaSets {
-		rs := &replicaSets[i]
-		if !kinds.IsShadow(rs) {
-			continue
+		if kinds.IsShadow(&replicaSets[i]) {
+			shadows++
 		}
-		if err := c.unshadow(ctx, native, rs); err != nil {
+		if err := c.restore(ctx, native, &replicaSets[i]); err != nil {
 			return false, err
 		}
 	}
@@ -146,32 +146,29 @@ func (c *Controller) startHere(ctx context.Context, native *unstructured.Unstruc
 	if err != nil {
 		return false, fmt.Errorf("reading the status of Deployment %s: %w", client.ObjectKeyFromObject(native), err)
 	}
-	return result.Status == status.CurrentStatus && len(shadows(replicaSets)) == 0, nil
+	return result.Status == status.CurrentStatus && shadows == 0, nil
 }
 
-func shadows(replicaSets []appsv1.ReplicaSet) []*appsv1.ReplicaSet {
-	var out []*appsv1.ReplicaSet
-	for i := range replicaSets {
-		if kinds.IsShadow(&replicaSets[i]) {
-			out = append(out, &replicaSets[i])
-		}
+// restore takes from a ReplicaSet what came from Portico: the label, and the
+// annotation that the Deployment controller copied from the Deployment.
+func (c *Controller) restore(ctx context.Context, native *unstructured.Unstructured, rs *appsv1.ReplicaSet) error {
+	shadow := kinds.IsShadow(rs)
+	if _, marked := rs.Annotations[v1alpha1.IntentAnnotation]; !shadow && !marked {
+		return nil
 	}
-	return out
-}
-
-func (c *Controller) unshadow(ctx context.Context, native *unstructured.Unstructured, rs *appsv1.ReplicaSet) error {
 	before := rs.DeepCopy()
-	delete(rs.Spec.Template.Labels, v1alpha1.ScheduleLabel)
-	if current(native, rs) {
-		err := c.hub.Delete(ctx, rs, client.Preconditions{UID: &rs.UID})
-		return client.IgnoreNotFound(err)
-	}
 	delete(rs.Labels, v1alpha1.ScheduleLabel)
-	err := c.hub.Patch(ctx, rs, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.IntakeManager))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("turning ReplicaSet %s back: %w", client.ObjectKeyFromObject(rs), err)
+	delete(rs.Spec.Template.Labels, v1alpha1.ScheduleLabel)
+	delete(rs.Annotations, v1alpha1.IntentAnnotation)
+	var err error
+	if shadow && current(native, rs) {
+		err = c.hub.Delete(ctx, rs, client.Preconditions{UID: &rs.UID})
+	} else {
+		err = c.hub.Patch(ctx, rs, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.IntakeManager))
 	}
-	*rs = *before // still a shadow as far as this look is concerned
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("restoring ReplicaSet %s: %w", client.ObjectKeyFromObject(rs), err)
+	}
 	return nil
 }
 
