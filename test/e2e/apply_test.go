@@ -51,8 +51,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		version := func() string { return get(dev, namespace, "deployment/web", ".metadata.resourceVersion") }
-		Eventually(func() bool { before := version(); return Consistently(version).Should(Equal(before)) }).Should(BeTrue())
-		before := version()
+		before := settled(version)
 
 		Expect(apply(namespace, web()).out).To(ContainSubstring("unchanged"))
 		apply(namespace, web(), "--server-side", "--force-conflicts")
@@ -127,8 +126,8 @@ var _ = Describe("Refusals", func() {
 			Expect(names(hub, namespace, "deployment,service,ka,kar,kt")).To(BeEmpty())
 		},
 		Entry("a label value that is neither", web("schedule: remote", "schedule: elsewhere"),
-			`metadata.labels[workload.crossplane.io/schedule]`, `supported values: "local", "remote"`),
-		Entry("a malformed selector", web("labels: {app: web, work", "annotations: {workload.crossplane.io/target-selector: 'env=='}\n  labels: {app: web, work"),
+			`metadata.labels[workload.crossplane.io/schedule]`, `supported values: "remote", "local"`),
+		Entry("a malformed selector", web("labels: {app: web, work", "annotations: {workload.crossplane.io/target-selector: 'env in ('}\n  labels: {app: web, work"),
 			`metadata.annotations[workload.crossplane.io/target-selector]`, "is not a label selector"),
 		Entry("a malformed application", web("labels: {app: web, work", "labels: {workload.crossplane.io/application: Not_A_Name, work"),
 			`metadata.labels[workload.crossplane.io/application]`, "names a KubernetesApplication"),

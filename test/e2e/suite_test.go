@@ -189,6 +189,19 @@ func rolledOut(namespace, name string) {
 	kubectl(hub, "-n", namespace, "rollout", "status", "deployment/"+name, "--timeout=60s")
 }
 
+// settled waits until a value has stopped changing, and returns it.
+func settled(value func() string) string {
+	GinkgoHelper()
+	last, since := value(), time.Now()
+	Eventually(func() time.Duration {
+		if now := value(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since)
+	}).Should(BeNumerically(">", 2*time.Second))
+	return last
+}
+
 // events returns the story kubectl describe tells of an object.
 func events(namespace, object string) string {
 	GinkgoHelper()
