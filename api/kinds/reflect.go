@@ -2,7 +2,6 @@ package kinds
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,25 +63,6 @@ func WithoutProblems(object *unstructured.Unstructured) (conditions []any, found
 		conditions = append(conditions, c)
 	}
 	return conditions, found
-}
-
-// ObservedHubGeneration returns the hub's generation that an object on the
-// target has fully observed: the one stamped on it, if its controller there has
-// observed the object's own generation. It is 0 while it has not, and when the
-// object carries no stamp.
-func ObservedHubGeneration(remote *unstructured.Unstructured) int64 {
-	stamp, err := strconv.ParseInt(remote.GetAnnotations()[v1alpha1.HubGenerationAnnotation], 10, 64)
-	if err != nil {
-		return 0
-	}
-	observed, reports, _ := unstructured.NestedInt64(remote.Object, "status", "observedGeneration")
-	if k, ok := For(remote.GroupVersionKind()); ok {
-		reports = k.observes()
-	}
-	if reports && observed < remote.GetGeneration() {
-		return 0
-	}
-	return stamp
 }
 
 func rfc3339(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }

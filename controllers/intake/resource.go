@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,6 +40,9 @@ func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 		},
 		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}},
 	}
+	if stamp, ok := template.GetAnnotations()[v1alpha1.HubGenerationAnnotation]; ok {
+		metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.HubGenerationAnnotation, stamp)
+	}
 	if target != nil {
 		resource.Spec.TargetRef = target.DeepCopy()
 		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
@@ -52,22 +54,12 @@ func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 // intake's to change.
 func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 	maps.Copy(current.Labels, desired.Labels)
-	if !sameTemplate(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
+	for key, value := range desired.Annotations {
+		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
+	}
+	if !kinds.SameButForGeneration(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
 		current.Spec.Template = desired.Spec.Template
 	}
-}
-
-func sameTemplate(a, b []byte) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	left, err := json.Marshal(x)
-	if err != nil {
-		return false
-	}
-	right, err := json.Marshal(y)
-	return err == nil && bytes.Equal(left, right)
 }
 
 // applicationFor returns the application of a front-door group.

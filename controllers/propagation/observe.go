@@ -28,7 +28,7 @@ func (c *Controller) observe(_ context.Context, j *journey) error {
 			j.resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
 		}
 	}
-	j.resource.Status.ObservedHubGeneration = kinds.ObservedHubGeneration(j.observed)
+	j.resource.Status.ObservedHubGeneration = kinds.ObservedHubGeneration(j.resource, j.desired, j.observed)
 
 	result, err := status.Compute(j.observed)
 	switch {

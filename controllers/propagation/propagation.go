@@ -25,6 +25,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/narrate"
@@ -143,6 +144,7 @@ func changed(before, after any) bool {
 	was, ok := before.(*v1alpha1.KubernetesApplicationResource)
 	is, ok2 := after.(*v1alpha1.KubernetesApplicationResource)
 	return !ok || !ok2 || was.Generation != is.Generation ||
+		kinds.HubGeneration(was) != kinds.HubGeneration(is) ||
 		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
 		!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)

@@ -50,7 +50,8 @@ const (
 	ResourceNameAnnotation      = "kubernetesapplicationresource." + Group + "/name"
 
 	// HubGenerationAnnotation is the generation of the native object on the
-	// hub that was projected; it lets observedGeneration be translated.
+	// hub that was projected; it lets observedGeneration be translated. It is
+	// on resources too. See kinds.HubGeneration.
 	HubGenerationAnnotation = Group + "/hub-generation"
 	// AppliedAnnotation is the digest of what was last applied; it tells a
 	// field that was removed on the hub from one that others added here.

@@ -1,0 +1,60 @@
+package kinds
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// HubGeneration returns the generation of the native object on the hub that an
+// object carries a stamp of, or 0. On a KubernetesApplicationResource it is the
+// generation that was projected last; on its template, and on the object on the
+// target, it is the generation that brought the last change. The two differ,
+// because a Deployment's generation also counts what is not sent, such as
+// kubectl's record of what was applied: that is no reason to write there.
+func HubGeneration(object metav1.Object) int64 {
+	stamp, err := strconv.ParseInt(object.GetAnnotations()[v1alpha1.HubGenerationAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return stamp
+}
+
+// SameButForGeneration tells whether two templates, in JSON, ask for the same
+// and differ at most in the hub's generation.
+func SameButForGeneration(a, b []byte) bool {
+	var x, y map[string]any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	for _, template := range []map[string]any{x, y} {
+		unstructured.RemoveNestedField(template, "metadata", "annotations", v1alpha1.HubGenerationAnnotation)
+		dropEmpty(&unstructured.Unstructured{Object: template}, "metadata", "annotations")
+	}
+	return equality.Semantic.DeepEqual(x, y)
+}
+
+// ObservedHubGeneration returns the hub's generation that an object on the
+// target has fully observed: the one stamped on it, if its controller there has
+// observed the object's own generation. It is 0 while it has not, and when the
+// object carries no stamp. A resource whose template the target has observed
+// has thereby observed the generation projected last.
+func ObservedHubGeneration(resource, template metav1.Object, remote *unstructured.Unstructured) int64 {
+	stamp := HubGeneration(remote)
+	observed, reports, _ := unstructured.NestedInt64(remote.Object, "status", "observedGeneration")
+	if k, ok := For(remote.GroupVersionKind()); ok {
+		reports = k.observes()
+	}
+	switch {
+	case reports && observed < remote.GetGeneration():
+		return 0
+	case stamp != 0 && stamp == HubGeneration(template):
+		return max(stamp, HubGeneration(resource))
+	}
+	return stamp
+}
