@@ -102,7 +102,9 @@ func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplicat
 	if equality.Semantic.DeepEqual(before.Status, resource.Status) {
 		return nil
 	}
-	if err := c.hub.Status().Patch(ctx, resource, client.MergeFrom(before), client.FieldOwner(v1alpha1.ApplicationManager)); err != nil {
+	// Locked, because going by a cache that is behind would tell a story twice.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.hub.Status().Patch(ctx, resource, patch, client.FieldOwner(v1alpha1.ApplicationManager)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	narrate.Tell(c.recorder, narrate.Subject(resource), "Schedule", narrate.Changes(before.Status.Conditions, resource.Status.Conditions)...)

@@ -150,7 +150,9 @@ func (c *Controller) report(ctx context.Context, target *v1alpha1.KubernetesTarg
 	if equality.Semantic.DeepEqual(before.Status, target.Status) {
 		return nil
 	}
-	if err := c.hub.Status().Patch(ctx, target, client.MergeFrom(before), client.FieldOwner(v1alpha1.TargetManager)); err != nil {
+	// Locked, because going by a cache that is behind would tell a story twice.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.hub.Status().Patch(ctx, target, patch, client.FieldOwner(v1alpha1.TargetManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of target %s: %w", client.ObjectKeyFromObject(target), err))
 	}
 	narrate.Tell(c.recorder, target, "Connect", narrate.Changes(before.Status.Conditions, target.Status.Conditions)...)
