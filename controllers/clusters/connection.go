@@ -195,7 +195,9 @@ func (c *Connection) prepare() error {
 	if c.client != nil {
 		return nil
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(c.config, c.http)
+	// The mapper's calls take no context, so the client bounds them.
+	bounded := &http.Client{Transport: c.http.Transport, Timeout: c.options.Timeout}
+	mapper, err := apiutil.NewDynamicRESTMapper(c.config, bounded)
 	if err != nil {
 		return err
 	}
@@ -207,13 +209,32 @@ func (c *Connection) prepare() error {
 	return nil
 }
 
+// known returns the target's mapper, or nil while it does not answer.
+func (c *Connection) known() meta.RESTMapper {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.state.Up() {
+		return nil
+	}
+	return c.mapper
+}
+
 // Informer returns a reader of the target's objects of a kind that belong to
 // this hub, and false while the first list of them is still under way. It fails
 // with a NoKindMatch error when the target does not know the kind.
 func (c *Connection) Informer(gvk schema.GroupVersionKind) (client.Reader, bool, error) {
+	mapper := c.known()
+	if mapper == nil {
+		return nil, false, nil
+	}
+	// What may call the target is done before the lock: a target that hangs
+	// must not hold up those who only ask for its state.
+	if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+		return nil, false, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.client == nil || !c.state.Up() {
+	if !c.state.Up() {
 		return nil, false, nil
 	}
 	w, err := c.startWatching()
