@@ -22,19 +22,25 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// guard asks what the webhook asked, because a webhook can be down.
-func (c *Controller) guard(_ context.Context, j *journey) error {
+// guard asks what the webhook asked, because a webhook can be down. What is
+// being deleted need not be right: what was never sent can go, and the rest is
+// looked for by name.
+func (c *Controller) guard(ctx context.Context, j *journey) error {
+	deleting := j.resource.DeletionTimestamp != nil
 	what := "resource"
 	if application, ok := j.resource.Labels[v1alpha1.ApplicationLabel]; ok {
 		what = "application " + application
 	}
 	j.set(v1alpha1.Scheduled, metav1.ConditionTrue, v1alpha1.ReasonScheduled, fmt.Sprintf("%s runs on target %s", what, j.target.Name))
-	if errs := policies.ValidateResource(j.resource, nil); len(errs) > 0 {
+	if errs := policies.ValidateResource(j.resource, nil); len(errs) > 0 && !deleting {
 		j.fail(v1alpha1.ReasonInvalidTemplate, errs.ToAggregate().Error())
 		return reconcile.TerminalError(errs.ToAggregate())
 	}
 	desired, err := desire(j.resource, c.options.HubID)
 	if err != nil {
+		if deleting {
+			return c.letGo(ctx, j)
+		}
 		j.fail(v1alpha1.ReasonInvalidTemplate, err.Error())
 		return reconcile.TerminalError(err)
 	}
@@ -85,6 +91,12 @@ func (c *Controller) connect(_ context.Context, j *journey) error {
 // waiting ends the journey until the target's next event, which brings every
 // resource on it back. The last status seen is kept.
 func (c *Controller) waiting(j *journey) error {
+	if j.resource.DeletionTimestamp != nil {
+		j.resource.Status.State = v1alpha1.StateDeleting
+		j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing,
+			fmt.Sprintf("waiting for target %s, to delete %s %s there", j.target.Name, j.desired.GetKind(), j.desired.GetName()))
+		return errWait
+	}
 	if j.resource.Status.State == "" {
 		j.resource.Status.State = v1alpha1.StateScheduled
 	}
