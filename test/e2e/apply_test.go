@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -50,13 +51,13 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
-		version := func() string { return get(dev, namespace, "deployment/web", ".metadata.resourceVersion") }
-		before := settled(version)
+		settled(func() string { return get(dev, namespace, "deployment/web", ".metadata.resourceVersion") })
+		began := time.Now()
 
 		Expect(apply(namespace, web()).out).To(ContainSubstring("unchanged"))
 		apply(namespace, web(), "--server-side", "--force-conflicts")
 		Expect(run(hub, web(), "-n", namespace, "replace", "-f", "-").failed).NotTo(HaveOccurred())
-		Consistently(version).Should(Equal(before))
+		Consistently(func() []string { writes, _ := requests(dev, namespace, began); return writes }).Should(BeEmpty())
 	})
 
 	It("creates nothing anywhere in a server-side dry run", func() {

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// selecting is a web Deployment of its own application, for targets of an
+// environment.
+func selecting(application, selector string) string {
+	return web("labels: {app: web, ", fmt.Sprintf(
+		"annotations: {workload.crossplane.io/target-selector: %q}\n  labels: {app: web, workload.crossplane.io/application: %s, ", selector, application))
+}
+
+// condition returns a field of a condition of an object on the hub.
+func condition(namespace, object, kind, field string) string {
+	return get(hub, namespace, object, fmt.Sprintf(".status.conditions[?(@.type==%q)].%s", kind, field))
+}
+
+var _ = Describe("Choosing a target", func() {
+	It("accepts what fits nowhere, says why, and goes on by itself once it fits", func() {
+		namespace := newNamespace()
+		manifest := selecting("shop", "env=prod")
+
+		By("no target at all")
+		const nothing = "no KubernetesTarget is published in namespace "
+		Expect(apply(namespace, manifest).err).To(ContainSubstring("Warning: accepted, and waiting for a target: " + nothing + namespace))
+		Eventually(func() string { return condition(namespace, "deployment/web", "Scheduled", "message") }).Should(Equal(nothing + namespace))
+		Eventually(func() string { return condition(namespace, "ka/shop", "Scheduled", "reason") }).Should(Equal("NoMatchingTarget"))
+		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("NoMatchingTarget"), ContainSubstring(nothing)))
+		Expect(run(hub, "", "-n", namespace, "rollout", "status", "deployment/web", "--timeout=1s").failed).To(HaveOccurred())
+
+		By("one that does not match")
+		publish(namespace, dev)
+		const mismatch = "0 of 1 targets match: dev wants env=prod, has env=dev"
+		Eventually(func() string { return condition(namespace, "deployment/web", "Scheduled", "message") }).Should(Equal(mismatch))
+		r := run(hub, "", "-n", namespace, "set", "image", "deployment/web", "web=nginx:2", "--dry-run=server")
+		Expect(r.err).To(ContainSubstring(mismatch))
+		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
+
+		By("one that does")
+		publish(namespace, prod)
+		rolledOut(namespace, "web")
+		Expect(get(hub, namespace, "ka/shop", ".spec.targetRef.name")).To(Equal("prod"))
+		Expect(names(prod, namespace, "deployment")).To(ConsistOf("deployment.apps/web"))
+		Eventually(func() string { return condition(namespace, "deployment/web", "Scheduled", "status") }).Should(BeEmpty())
+		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("runs on target prod"))
+		Expect(apply(namespace, manifest).err).To(BeEmpty())
+	})
+
+	It("stays where it is when another target would do better", func() {
+		namespace := newNamespace(prod)
+		apply(namespace, web())
+		apply(namespace, service("  ports: [{port: 80}]"))
+		rolledOut(namespace, "web")
+		publish(namespace, dev)
+		Consistently(func() string { return get(hub, namespace, "ka/default", ".spec.targetRef.name") }).Should(Equal("prod"))
+
+		By("while the next application goes where there is less")
+		apply(namespace, web("name: web\n  labels: {app: web, ", "name: other\n  labels: {app: other, workload.crossplane.io/application: other, ", "app: web}", "app: other}"))
+		Eventually(func() string { return get(hub, namespace, "ka/other", ".spec.targetRef.name") }).Should(Equal("dev"))
+	})
+
+	It("takes application and selector from the namespace, and holds members to one selector", func() {
+		namespace := newNamespace(dev, prod)
+		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/application=shop")
+		kubectl(hub, "annotate", "namespace", namespace, "workload.crossplane.io/target-selector=env in (prod, stage)")
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		Expect(get(hub, namespace, "ka/shop", ".spec.targetRef.name")).To(Equal("prod"))
+
+		By("a member that wants to be elsewhere")
+		apply(namespace, service("  ports: [{port: 80}]"))
+		r := run(hub, "", "-n", namespace, "annotate", "service", "web", "workload.crossplane.io/target-selector=env=dev")
+		Expect(r.failed).To(HaveOccurred())
+		Expect(r.err).To(ContainSubstring("metadata.annotations[workload.crossplane.io/target-selector]"))
+	})
+})

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+// steady is how long nothing may happen.
+const steady = 30 * time.Second
+
+// requests are those a cluster served since then, of Portico or about a
+// namespace, that are writes or look for what kinds there are.
+func requests(c *cluster.Cluster, namespace string, since time.Time) (writes, discovery []string) {
+	GinkgoHelper()
+	log, err := c.AuditEvents(since)
+	Expect(err).NotTo(HaveOccurred())
+	for _, event := range log {
+		ours := event.User.Username == "portico" || strings.HasPrefix(event.User.Username, "system:serviceaccount:portico-system:")
+		about := event.ObjectRef != nil && event.ObjectRef.Namespace == namespace
+		line := event.User.Username + " " + event.Verb + " " + event.RequestURI
+		switch {
+		case cluster.IsWrite(event) && (ours || about):
+			writes = append(writes, line)
+		case ours && looks(event):
+			discovery = append(discovery, line)
+		}
+	}
+	return writes, discovery
+}
+
+func looks(event auditv1.Event) bool {
+	path, _, _ := strings.Cut(event.RequestURI, "?")
+	return event.ObjectRef == nil && (strings.HasPrefix(path, "/api") || strings.HasPrefix(path, "/openapi"))
+}
+
+var _ = Describe("When nothing happens", func() {
+	It("nothing is written, and nothing is looked up, on hub or target", func(ctx context.Context) {
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		apply(namespace, service("  type: LoadBalancer\n  ports: [{port: 80}]"))
+		apply(namespace, web("name: web\n  labels", "name: stuck\n  labels", "app: web}", "app: stuck}", "image: nginx:1", "image: nginx:does-not-exist"))
+		rolledOut(namespace, "web")
+		version := func() string {
+			return get(hub, namespace, "deployment,service,replicaset,kar,ka,kt", ".items[*].metadata.resourceVersion")
+		}
+		before := settled(version)
+
+		began := time.Now()
+		time.Sleep(steady)
+		for _, c := range []*cluster.Cluster{hub, dev, prod} {
+			writes, discovery := requests(c, namespace, began)
+			Expect(writes).To(BeEmpty(), c.Name())
+			Expect(discovery).To(BeEmpty(), c.Name())
+		}
+		Expect(version()).To(Equal(before))
+
+		By("a controller manager that starts anew, and looks at everything")
+		Expect(hub.Restart(ctx, cluster.ControllerManager)).To(Succeed())
+		Consistently(func() string {
+			return get(hub, namespace, "deployment/web", ".status.readyReplicas")
+		}).WithTimeout(10 * time.Second).Should(Equal("2"))
+		Expect(version()).To(Equal(before), "statuses were written anew")
+	}, NodeTimeout(4*time.Minute))
+})
