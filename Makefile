@@ -48,7 +48,7 @@ test: kube build ## Run every test: unit, policy, integration, end to end
 	@for module in $(TEST_MODULES); do echo "go test $$module"; (cd $$module && go test -timeout 30m ./...) || exit 1; done
 
 bench: kube build ## Run the benchmarks
-	go test -run '^$$' -bench . -benchmem -timeout 60m ./...
+	@go run ./test/bench
 
 verify: toolchain ## Regenerate, format, vet and lint; fail if the tree changes
 	@before=$$($(TREE)) && $(MAKE) --no-print-directory generate manifests fmt vet lint && \

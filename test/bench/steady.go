@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/test/cluster"
+	"github.com/portico-io/portico/test/cluster/install"
+)
+
+const (
+	// calm is how long the clusters' own controllers get to finish.
+	calm = 15 * time.Second
+	// watched is how long nothing is to happen.
+	watched = 30 * time.Second
+)
+
+// steady counts what the API servers are asked to do while nobody does
+// anything.
+func (b *system) steady(ctx context.Context) error {
+	var since time.Time
+	err := step(fmt.Sprintf("doing nothing for %s", calm+watched), nil, func() error {
+		if err := pause(ctx, calm); err != nil {
+			return err
+		}
+		since = time.Now()
+		return pause(ctx, watched)
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range []*cluster.Cluster{b.hub, b.target} {
+		events, err := c.AuditEvents(since)
+		if err != nil {
+			return err
+		}
+		writes, discoveries := map[string]int{}, map[string]int{}
+		for _, event := range events {
+			switch {
+			case cluster.IsWrite(event):
+				writes[describe(event)]++
+			case discovery(event) && portico(event):
+				discoveries[describe(event)]++
+			}
+		}
+		b.tell(fmt.Sprintf("writes on the %s in %s, by anybody", c.Name(), watched), writes)
+		b.tell(fmt.Sprintf("discovery calls on the %s in %s, by Portico", c.Name(), watched), discoveries)
+	}
+	return nil
+}
+
+// tell reports a count that is to be 0, and what was counted.
+func (b *system) tell(what string, counts map[string]int) {
+	total := 0
+	var lines []string
+	for _, request := range slices.Sorted(maps.Keys(counts)) {
+		total += counts[request]
+		lines = append(lines, fmt.Sprintf("%6d %s", counts[request], request))
+	}
+	b.report.value(steadySection, what, float64(total), "requests", atMost(0), "")
+	if total > 0 {
+		b.report.explain(what, lines)
+	}
+}
+
+func describe(event auditv1.Event) string {
+	path, _, _ := strings.Cut(event.RequestURI, "?")
+	if ref := event.ObjectRef; ref != nil {
+		path = strings.Trim(ref.Resource+"/"+ref.Subresource, "/")
+	}
+	return event.Verb + " " + path + " by " + event.User.Username
+}
+
+// discovery tells a question about what kinds there are.
+func discovery(event auditv1.Event) bool {
+	return event.ObjectRef == nil && (strings.HasPrefix(event.RequestURI, "/api") || strings.HasPrefix(event.RequestURI, "/openapi"))
+}
+
+// portico tells who asked: on the hub Portico has a service account, on a target
+// a name for its requests.
+func portico(event auditv1.Event) bool {
+	return strings.HasPrefix(event.User.Username, "system:serviceaccount:"+install.Namespace+":") ||
+		strings.HasPrefix(event.UserAgent, v1alpha1.PropagationManager)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/portico-io/portico/test/cluster"
+	"github.com/portico-io/portico/test/cluster/install"
+)
+
+// namespace is where pairs are, on the hub and on the target. Those that are
+// created on the target directly are in another.
+const (
+	namespace       = "bench"
+	directNamespace = "bench-direct"
+)
+
+// system is a hub with Portico and a target, both whole.
+type system struct {
+	*settings
+	report *report
+
+	hub, target     *cluster.Cluster
+	onHub, onTarget kubernetes.Interface
+	portico         *install.Manager
+}
+
+// measureSystem measures what needs a hub and a target.
+func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
+	b := &system{settings: s, report: r}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	// The first pair opens connections and fills caches. It is not measured.
+	if _, err := b.through(ctx, "warm", 1); err != nil {
+		return err
+	}
+	if _, err := b.directly(ctx, "warm", 1); err != nil {
+		return err
+	}
+	rounds := s.rounds
+	if !s.wants(throughputSection) {
+		rounds = 1
+	}
+	var through, direct []times
+	for round := range rounds {
+		prefix := fmt.Sprintf("round-%d", round+1)
+		turns := []func() error{
+			func() error {
+				t, err := b.throughTurn(ctx, prefix, round)
+				through = append(through, t)
+				return err
+			},
+			func() error {
+				if !s.wants(throughputSection) {
+					return nil
+				}
+				t, err := b.directTurn(ctx, prefix)
+				direct = append(direct, t)
+				return err
+			},
+		}
+		if err := turns[round%2](); err != nil {
+			return err
+		}
+		if err := turns[1-round%2](); err != nil {
+			return err
+		}
+	}
+	if s.wants(throughputSection) {
+		b.compare(through, direct)
+	}
+	return nil
+}
+
+// throughTurn creates pairs on the hub and measures what can be measured while
+// they are there: in the first round everything, because then they are all that
+// the manager ever knew.
+func (b *system) throughTurn(ctx context.Context, prefix string, round int) (times, error) {
+	before, err := b.memoryBefore(ctx, round)
+	if err != nil {
+		return times{}, err
+	}
+	t, err := b.through(ctx, prefix, b.pairs)
+	if err != nil {
+		return t, err
+	}
+	if round == 0 {
+		for _, section := range []struct {
+			name    string
+			measure func() error
+		}{
+			{memorySection, func() error { return b.memory(ctx, before) }},
+			{latencySection, func() error { return b.latency(ctx, prefix) }},
+			{steadySection, func() error { return b.steady(ctx) }},
+		} {
+			if !b.wants(section.name) {
+				continue
+			}
+			if err := section.measure(); err != nil {
+				return t, fmt.Errorf("measuring %s: %w", section.name, err)
+			}
+		}
+	}
+	return t, b.remove(ctx, b.onHub, namespace, prefix)
+}
+
+func (b *system) directTurn(ctx context.Context, prefix string) (times, error) {
+	t, err := b.directly(ctx, prefix, b.pairs)
+	if err != nil {
+		return t, err
+	}
+	return t, b.remove(ctx, b.onTarget, directNamespace, prefix)
+}
+
+func (b *system) start(ctx context.Context) error {
+	for _, c := range []struct {
+		name, balancers string
+		to              **cluster.Cluster
+		client          *kubernetes.Interface
+	}{
+		{"hub", cluster.HubLoadBalancers, &b.hub, &b.onHub},
+		{"target", cluster.TargetLoadBalancers, &b.target, &b.onTarget},
+	} {
+		err := step("starting "+c.name, nil, func() (err error) {
+			// kwok's nodes hold 500 Pods each.
+			*c.to, err = cluster.Start(ctx, cluster.Options{Name: c.name, LoadBalancerRange: c.balancers, Nodes: 2 + b.pairs/250})
+			if err != nil {
+				return err
+			}
+			*c.client, err = connect(*c.to)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err := step("installing Portico on the hub", nil, func() (err error) {
+		b.portico, err = install.Portico(ctx, b.hub, install.Options{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := makeNamespace(ctx, b.onHub, namespace); err != nil {
+		return err
+	}
+	if err := makeNamespace(ctx, b.onTarget, directNamespace); err != nil {
+		return err
+	}
+	return step("publishing the target", nil, func() error {
+		return install.Publish(ctx, b.hub, b.target, namespace, nil)
+	})
+}
+
+func (b *system) stop() error {
+	var errs []error
+	if b.portico != nil {
+		errs = append(errs, b.portico.Kill9())
+	}
+	for _, c := range []*cluster.Cluster{b.hub, b.target} {
+		if c != nil {
+			errs = append(errs, c.Shutdown())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes the pairs of a turn where they were created, and returns when
+// their Pods are gone.
+func (b *system) remove(ctx context.Context, from kubernetes.Interface, namespace, prefix string) error {
+	return step("deleting the pairs", nil, func() error {
+		background := metav1.DeletePropagationBackground
+		names := called(prefix, b.pairs)
+		err := spread(ctx, b.pairs, b.concurrency, func(i int) error {
+			name := names[i]
+			if err := from.AppsV1().Deployments(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+				return err
+			}
+			return from.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+		})
+		if err != nil {
+			return err
+		}
+		return cluster.Poll(ctx, patience, "the Pods to be gone", func(ctx context.Context) error {
+			pods, err := b.onTarget.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=" + prefix})
+			if err != nil {
+				return err
+			}
+			if left := len(pods.Items); left > 0 {
+				return fmt.Errorf("%d are left", left)
+			}
+			return nil
+		})
+	})
+}
+
+// patience is how long anything may take before a run gives up.
+const patience = 15 * time.Minute
