@@ -1,4 +1,5 @@
-// Package scheduler gives every KubernetesApplication a KubernetesTarget. A
+// Package scheduler gives every KubernetesApplication, and every
+// KubernetesApplicationResource that belongs to none, a KubernetesTarget. A
 // choice, once made, stays.
 package scheduler
 
@@ -11,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
@@ -32,14 +35,27 @@ type Controller struct {
 	recorder events.EventRecorder
 }
 
-// SetupWithManager adds the controller.
+// SetupWithManager adds the controllers.
 func SetupWithManager(mgr ctrl.Manager) error {
 	c := &Controller{hub: mgr.GetClient(), recorder: mgr.GetEventRecorder("portico")}
-	return ctrl.NewControllerManagedBy(mgr).
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named("scheduler").
 		For(&v1alpha2.KubernetesApplication{}).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
 		Complete(retry.Quietly(c))
+	if err != nil {
+		return fmt.Errorf("adding the scheduler of applications: %w", err)
+	}
+	r := &resources{hub: mgr.GetClient(), recorder: mgr.GetEventRecorder("portico")}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("scheduler-resources").
+		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(unplaced))).
+		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
+		Complete(retry.Quietly(r))
+	if err != nil {
+		return fmt.Errorf("adding the scheduler of resources: %w", err)
+	}
+	return nil
 }
 
 // waiting are the applications a change of a target may matter to: those in its
@@ -70,15 +86,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if app.Spec.TargetRef != nil {
 		return reconcile.Result{}, c.report(ctx, app, scheduled(app, app.Spec.TargetRef.Name))
 	}
-	decision, err := c.decide(ctx, app)
+	decision, err := decide(ctx, c.hub, app.Namespace, app.Spec.TargetSelector)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if decision.Target == "" {
-		return reconcile.Result{}, c.report(ctx, app, metav1.Condition{
-			Type: v1alpha1.Scheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoMatchingTarget,
-			Message: decision.Why(app.Namespace), ObservedGeneration: app.Generation,
-		})
+		return reconcile.Result{}, c.report(ctx, app, nowhere(app, decision))
 	}
 	before := app.DeepCopy()
 	app.Spec.TargetRef = &v1alpha1.TargetReference{Name: decision.Target}
@@ -97,17 +110,27 @@ func scheduled(app *v1alpha2.KubernetesApplication, target string) metav1.Condit
 	}
 }
 
-func (c *Controller) decide(ctx context.Context, app *v1alpha2.KubernetesApplication) (placement.Decision, error) {
-	selector, err := policies.Selector(app.Spec.TargetSelector)
+// nowhere is the condition of an object that fits no target.
+func nowhere(object client.Object, decision placement.Decision) metav1.Condition {
+	return metav1.Condition{
+		Type: v1alpha1.Scheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoMatchingTarget,
+		Message: decision.Why(object.GetNamespace()), ObservedGeneration: object.GetGeneration(),
+	}
+}
+
+// decide asks where in a namespace what has this selector may run. A selector
+// that is malformed is a terminal error.
+func decide(ctx context.Context, hub client.Reader, namespace string, selects *metav1.LabelSelector) (placement.Decision, error) {
+	selector, err := policies.Selector(selects)
 	if err != nil {
-		return placement.Decision{}, reconcile.TerminalError(fmt.Errorf("reading the selector of application %s: %w", app.Name, err))
+		return placement.Decision{}, reconcile.TerminalError(fmt.Errorf("reading a target selector: %w", err))
 	}
 	var targets v1alpha1.KubernetesTargetList
-	if err := c.hub.List(ctx, &targets, client.InNamespace(app.Namespace)); err != nil {
+	if err := hub.List(ctx, &targets, client.InNamespace(namespace)); err != nil {
 		return placement.Decision{}, fmt.Errorf("listing targets: %w", err)
 	}
 	var resources v1alpha1.KubernetesApplicationResourceList
-	if err := c.hub.List(ctx, &resources, client.InNamespace(app.Namespace)); err != nil {
+	if err := hub.List(ctx, &resources, client.InNamespace(namespace)); err != nil {
 		return placement.Decision{}, fmt.Errorf("counting placed resources: %w", err)
 	}
 	placed := map[string]int{}

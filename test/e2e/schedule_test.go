@@ -77,4 +77,28 @@ var _ = Describe("Choosing a target", func() {
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("metadata.annotations[workload.crossplane.io/target-selector]"))
 	})
+
+	It("places a resource that somebody wrote by itself", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, fmt.Sprintf(`
+apiVersion: workload.crossplane.io/v1alpha1
+kind: KubernetesApplicationResource
+metadata:
+  name: settings
+spec:
+  targetSelector:
+    matchLabels: {env: prod}
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: settings, namespace: %s}
+    data: {color: blue}
+`, namespace))
+		Eventually(func() string { return condition(namespace, "kar/settings", "Scheduled", "message") }).Should(ContainSubstring("dev wants env=prod"))
+		publish(namespace, prod)
+		Eventually(func() string { return get(prod, namespace, "configmap/settings", ".data.color") }).Should(Equal("blue"))
+		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "kar/settings", "--timeout=60s")
+		kubectl(hub, "-n", namespace, "delete", "kar", "settings")
+		Expect(names(prod, namespace, "configmap", "--field-selector=metadata.name=settings")).To(BeEmpty())
+	})
 })

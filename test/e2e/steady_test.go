@@ -48,9 +48,10 @@ var _ = Describe("When nothing happens", func() {
 		apply(namespace, web("name: web\n  labels", "name: stuck\n  labels", "app: web}", "app: stuck}", "image: nginx:1", "image: nginx:does-not-exist"))
 		rolledOut(namespace, "web")
 		version := func() string {
-			return get(hub, namespace, "deployment,service,replicaset,kar,ka,kt", ".items[*].metadata.resourceVersion")
+			return get(hub, namespace, "deployment,service,kar,ka,kt", ".items[*].metadata.resourceVersion")
 		}
-		before := settled(version)
+		shadows := func() string { return get(hub, namespace, "replicaset", ".items[*].status") }
+		before, statuses := settled(version), settled(shadows)
 
 		began := time.Now()
 		time.Sleep(steady)
@@ -67,5 +68,6 @@ var _ = Describe("When nothing happens", func() {
 			return get(hub, namespace, "deployment/web", ".status.readyReplicas")
 		}).WithTimeout(10 * time.Second).Should(Equal("2"))
 		Expect(version()).To(Equal(before), "statuses were written anew")
+		Expect(shadows()).To(Equal(statuses))
 	}, NodeTimeout(4*time.Minute))
 })

@@ -1,0 +1,90 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/narrate"
+)
+
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources/status,verbs=patch
+
+// resources schedules the resources that a user wrote by themselves (S4).
+type resources struct {
+	hub      client.Client
+	recorder events.EventRecorder
+}
+
+// unplaced tells a resource that has no target, and that no application gives
+// one.
+func unplaced(object client.Object) bool {
+	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
+	if !ok || resource.Spec.TargetRef != nil || resource.DeletionTimestamp != nil {
+		return false
+	}
+	_, member := resource.Labels[v1alpha1.ApplicationLabel]
+	return !member && metav1.GetControllerOf(resource) == nil
+}
+
+// waiting are the resources a change of a target may matter to.
+func (r *resources) waiting(ctx context.Context, target client.Object) []reconcile.Request {
+	var list v1alpha1.KubernetesApplicationResourceList
+	if err := r.hub.List(ctx, &list, client.InNamespace(target.GetNamespace())); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if unplaced(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// Reconcile schedules one resource.
+func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	resource := &v1alpha1.KubernetesApplicationResource{}
+	if err := r.hub.Get(ctx, req.NamespacedName, resource); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !unplaced(resource) {
+		return reconcile.Result{}, nil
+	}
+	decision, err := decide(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	before := resource.DeepCopy()
+	locked := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if decision.Target == "" {
+		meta.SetStatusCondition(&resource.Status.Conditions, nowhere(resource, decision))
+		resource.Status.State = v1alpha1.StatePending
+		if equality.Semantic.DeepEqual(before.Status, resource.Status) {
+			return reconcile.Result{}, nil
+		}
+		if err := r.hub.Status().Patch(ctx, resource, locked, client.FieldOwner(v1alpha1.SchedulerManager)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("writing the status of resource %s: %w", req, err)
+		}
+		narrate.Tell(r.recorder, resource, "Schedule", narrate.Changes(before.Status.Conditions, resource.Status.Conditions)...)
+		return reconcile.Result{}, nil
+	}
+	// Propagation takes it from here, and says so in the status.
+	resource.Spec.TargetRef = &v1alpha1.TargetReference{Name: decision.Target}
+	controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
+	if err := r.hub.Patch(ctx, resource, locked, client.FieldOwner(v1alpha1.SchedulerManager)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("scheduling resource %s to target %s: %w", req, decision.Target, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Scheduled resource", "target", decision.Target)
+	return reconcile.Result{}, nil
+}
