@@ -194,6 +194,13 @@ type journey struct {
 // errWait ends a journey that goes on when something happens elsewhere.
 var errWait = errors.New("waiting for the target")
 
+// errForeign ends a journey at somebody else's object. No event tells when it
+// goes, because the caches hold only what is ours; it is asked for now and then.
+var errForeign = errors.New("the object on the target belongs to another owner")
+
+// nowAndThen is how often, jittered.
+const nowAndThen = 20 * time.Second
+
 // shortly is how long a cache takes to see a write of ours.
 const shortly = 20 * time.Millisecond
 
@@ -227,6 +234,8 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	switch {
 	case errors.Is(err, errWait):
 		return reconcile.Result{}, nil
+	case errors.Is(err, errForeign):
+		return reconcile.Result{RequeueAfter: wait.Jitter(nowAndThen, 0.5)}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	}

@@ -149,7 +149,7 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 			j.desired.GetKind(), j.desired.GetName(), j.target.Name, owner(j.observed, c.options.HubID)))
 		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
 		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
-		return reconcile.TerminalError(errors.New("object on the target belongs to another owner"))
+		return errForeign
 	case drifted:
 		if last.digest == digestOf(j.desired) && older(j.observed.GetResourceVersion(), last.resourceVersion) {
 			return errWait // our own write is on its way to the cache

@@ -189,6 +189,12 @@ spec: {}
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 		Expect(get(dev, namespace, "deployment/web", ".metadata.name")).To(Equal("web"))
+
+		By("taking the place when it is free")
+		apply(namespace, web())
+		Eventually(func() string { return condition(namespace, "deployment/web", "Synced", "reason") }).Should(Equal("OwnershipConflict"))
+		kubectl(dev, "-n", namespace, "delete", "deployment", "web")
+		rolledOut(namespace, "web")
 	})
 
 	It("lets nothing labelled run on the hub", func() {
