@@ -1,12 +1,12 @@
 package kinds
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )

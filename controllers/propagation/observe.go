@@ -1,7 +1,6 @@
 package propagation
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +23,7 @@ func (c *Controller) observe(_ context.Context, j *journey) error {
 		if err != nil {
 			return fmt.Errorf("encoding the status of %s: %w", j.desired.GetKind(), err)
 		}
-		if j.resource.Status.Remote == nil || !sameJSON(j.resource.Status.Remote.Raw, data) {
+		if j.resource.Status.Remote == nil || !kinds.SameJSON(j.resource.Status.Remote.Raw, data) {
 			j.resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
 		}
 	}
@@ -43,18 +42,4 @@ func (c *Controller) observe(_ context.Context, j *journey) error {
 		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonProgressing, result.Message)
 	}
 	return nil
-}
-
-// sameJSON compares what may differ in the order of keys.
-func sameJSON(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	left, _ := json.Marshal(x)  //nolint:errchkjson // it was JSON a line ago
-	right, _ := json.Marshal(y) //nolint:errchkjson // it was JSON a line ago
-	return bytes.Equal(left, right)
 }
