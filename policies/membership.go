@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -41,7 +42,7 @@ func MembershipOf(object, namespace metav1.Object) (Membership, field.ErrorList)
 		}
 	}
 	if text, ok := first(v1alpha1.TargetSelectorAnnotation, object.GetAnnotations(), namespace.GetAnnotations()); ok {
-		selector, err := metav1.ParseToLabelSelector(text)
+		selector, err := parseSelector(text)
 		if err != nil {
 			errs = append(errs, field.Invalid(selectorPath, text,
 				fmt.Sprintf("is not a label selector such as env=prod,region in (eu-1,eu-2): %v", err)))
@@ -77,6 +78,42 @@ func SelectorText(selector *metav1.LabelSelector) string {
 		return metav1.FormatLabelSelector(selector)
 	}
 	return parsed.String()
+}
+
+// parseSelector reads a selector as kubectl does. What a LabelSelector cannot
+// hold is an error: greater, and less.
+func parseSelector(text string) (*metav1.LabelSelector, error) {
+	requirements, err := labels.ParseToRequirements(text)
+	if err != nil {
+		return nil, err
+	}
+	out := &metav1.LabelSelector{}
+	for _, r := range requirements {
+		values := r.Values().List()
+		var operator metav1.LabelSelectorOperator
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals:
+			if _, again := out.MatchLabels[r.Key()]; !again {
+				metav1.AddLabelToSelector(out, r.Key(), values[0])
+				continue
+			}
+			operator = metav1.LabelSelectorOpIn
+		case selection.In:
+			operator = metav1.LabelSelectorOpIn
+		case selection.NotEquals, selection.NotIn:
+			operator = metav1.LabelSelectorOpNotIn
+		case selection.Exists:
+			operator = metav1.LabelSelectorOpExists
+		case selection.DoesNotExist:
+			operator = metav1.LabelSelectorOpDoesNotExist
+		default:
+			return nil, fmt.Errorf("operator %q does not select targets", r.Operator())
+		}
+		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: r.Key(), Operator: operator, Values: values,
+		})
+	}
+	return out, nil
 }
 
 // Selector returns a target selector as matched; nil selects everything.

@@ -27,54 +27,67 @@ type NativeQuestion struct {
 var schedulePath = field.NewPath("metadata", "labels").Key(v1alpha1.ScheduleLabel)
 
 // ValidateNative returns what is wrong with a native object that carries, or
-// carried, the schedule label. What was already wrong may stay, so that an
-// object can be edited towards right.
+// carried, the schedule label, and was not before.
 func ValidateNative(q NativeQuestion) field.ErrorList {
-	var errs field.ErrorList
-	value, says := q.Object.GetLabels()[v1alpha1.ScheduleLabel]
-	if says && value != v1alpha1.ScheduleRemote && value != v1alpha1.ScheduleLocal {
-		if q.Old == nil || q.Old.GetLabels()[v1alpha1.ScheduleLabel] != value {
-			errs = append(errs, field.NotSupported(schedulePath, value,
-				[]string{v1alpha1.ScheduleRemote, v1alpha1.ScheduleLocal}))
-		}
+	errs := problemsOfNative(q.Object)
+	if q.Old != nil {
+		errs = added(errs, problemsOfNative(q.Old))
 	}
 	errs = append(errs, validateMove(q)...)
 	if !kinds.IsRemote(q.Object) {
 		return errs
 	}
+	now, malformed := MembershipOf(q.Object, q.Namespace)
+	if len(malformed) > 0 {
+		// The object's own values were judged above. A namespace's are refused
+		// every time, because a change could not reach a target.
+		_, own := MembershipOf(q.Object, &metav1.ObjectMeta{})
+		return append(errs, added(malformed, own)...)
+	}
+	return append(errs, validateMembership(q, now)...)
+}
 
-	if _, _, err := kinds.IntentOf(q.Object); err != nil {
+// problemsOfNative are those that an object has by itself.
+func problemsOfNative(object *unstructured.Unstructured) field.ErrorList {
+	var errs field.ErrorList
+	value, says := object.GetLabels()[v1alpha1.ScheduleLabel]
+	if says && value != v1alpha1.ScheduleRemote && value != v1alpha1.ScheduleLocal {
+		errs = append(errs, field.NotSupported(schedulePath, value,
+			[]string{v1alpha1.ScheduleRemote, v1alpha1.ScheduleLocal}))
+	}
+	if !kinds.IsRemote(object) {
+		return errs
+	}
+	if _, _, err := kinds.IntentOf(object); err != nil {
 		var malformed *field.Error
 		if errors.As(err, &malformed) {
 			errs = append(errs, malformed)
 		}
 	}
-	errs = append(errs, validateSelectorLabels(q.Object)...)
-	now, malformed := MembershipOf(q.Object, q.Namespace)
-	if len(malformed) > 0 {
-		return append(errs, malformed...)
-	}
-	return append(errs, validateMembership(q, now)...)
+	errs = append(errs, validateSelectorLabels(object)...)
+	_, malformed := MembershipOf(object, &metav1.ObjectMeta{})
+	return append(errs, malformed...)
 }
 
-// validateMembership keeps an object with the application it was placed with.
+// validateMembership keeps an object with the application it was placed with,
+// and lets it join only an application whose selector it shares.
 func validateMembership(q NativeQuestion, now Membership) field.ErrorList {
 	if kinds.IsRemote(q.Old) {
 		before, malformed := MembershipOf(q.Old, q.Namespace)
-		placed := q.Application(before.Application)
+		was := q.Application(before.Application)
+		placed := len(malformed) == 0 && was != nil && was.Spec.TargetRef != nil
 		switch {
-		case len(malformed) > 0 || placed == nil || placed.Spec.TargetRef == nil:
-			return nil // nothing runs yet; intake follows the change
-		case before.Application != now.Application:
+		case placed && before.Application != now.Application:
 			return field.ErrorList{field.Forbidden(applicationPath, fmt.Sprintf(
 				"cannot change from %q after placement on target %s; delete and re-create the %s",
-				before.Application, placed.Spec.TargetRef.Name, q.Object.GetKind()))}
-		case SelectorText(before.Selector) != SelectorText(now.Selector) && !now.Agrees(placed):
+				before.Application, was.Spec.TargetRef.Name, q.Object.GetKind()))}
+		case placed && SelectorText(before.Selector) != SelectorText(now.Selector) && !now.Agrees(was):
 			return field.ErrorList{field.Forbidden(selectorPath, fmt.Sprintf(
 				"cannot change after application %q was placed on target %s; delete and re-create its objects",
-				now.Application, placed.Spec.TargetRef.Name))}
+				now.Application, was.Spec.TargetRef.Name))}
+		case len(malformed) == 0 && before.Application == now.Application:
+			return nil // unchanged, or nothing runs yet and intake follows the change
 		}
-		return nil
 	}
 	if application := q.Application(now.Application); application != nil && !now.Agrees(application) {
 		return field.ErrorList{field.Invalid(selectorPath, SelectorText(now.Selector), fmt.Sprintf(
@@ -87,16 +100,23 @@ func validateMembership(q NativeQuestion, now Membership) field.ErrorList {
 // validateSelectorLabels refuses a selector on Portico's own label: the label
 // is never on the target's Pods.
 func validateSelectorLabels(object *unstructured.Unstructured) field.ErrorList {
+	const wayOut = "this label is Portico's and is not on the target's Pods; select by a label of your own"
+	var errs field.ErrorList
 	for _, path := range [][]string{{"spec", "selector", "matchLabels"}, {"spec", "selector"}} {
 		selector, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 		if fields, ok := selector.(map[string]any); ok {
 			if _, used := fields[v1alpha1.ScheduleLabel]; used {
-				return field.ErrorList{field.Forbidden(field.NewPath(path[0], path[1:]...).Key(v1alpha1.ScheduleLabel),
-					"this label is Portico's and is not on the target's Pods; select by a label of your own")}
+				errs = append(errs, field.Forbidden(field.NewPath(path[0], path[1:]...).Key(v1alpha1.ScheduleLabel), wayOut))
 			}
 		}
 	}
-	return nil
+	expressions, _, _ := unstructured.NestedSlice(object.Object, "spec", "selector", "matchExpressions")
+	for i, expression := range expressions {
+		if fields, ok := expression.(map[string]any); ok && fields["key"] == v1alpha1.ScheduleLabel {
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "selector", "matchExpressions").Index(i).Child("key"), wayOut))
+		}
+	}
+	return errs
 }
 
 // validateMove refuses to move a load balancer: its class, which decides whose

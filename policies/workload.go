@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -19,8 +20,17 @@ import (
 // never change) is in the CRDs; what it cannot, such as a template's namespace
 // or names that must differ, is here.
 
-// ValidateApplication returns what is wrong with a KubernetesApplication.
-func ValidateApplication(app *v1alpha2.KubernetesApplication) field.ErrorList {
+// ValidateApplication returns what is wrong with a KubernetesApplication and was
+// not before. old is nil on create.
+func ValidateApplication(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
+	errs := problemsOfApplication(app)
+	if old != nil {
+		errs = added(errs, problemsOfApplication(old))
+	}
+	return errs
+}
+
+func problemsOfApplication(app *v1alpha2.KubernetesApplication) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateSelector(app.Spec.TargetSelector, spec.Child("targetSelector"))
 	errs = append(errs, validateSelector(app.Spec.ResourceSelector, spec.Child("resourceSelector"))...)
@@ -43,7 +53,9 @@ func ValidateApplication(app *v1alpha2.KubernetesApplication) field.ErrorList {
 		if remote == nil {
 			continue
 		}
-		key := remote.GroupVersionKind().GroupKind().String() + " " + remote.GetNamespace() + "/" + remote.GetName()
+		// An object without a namespace, if its kind has them, goes to the default.
+		namespace := cmp.Or(remote.GetNamespace(), metav1.NamespaceDefault)
+		key := remote.GroupVersionKind().GroupKind().String() + " " + namespace + "/" + remote.GetName()
 		if other, taken := remotes[key]; taken {
 			errs = append(errs, field.Invalid(path.Child("spec", "template"), key,
 				fmt.Sprintf("is templated by %q already; two templates would overwrite each other", other)))
@@ -53,17 +65,19 @@ func ValidateApplication(app *v1alpha2.KubernetesApplication) field.ErrorList {
 	return errs
 }
 
-// ValidateResource returns what is wrong with a KubernetesApplicationResource.
-// old is nil on create.
+// ValidateResource returns what is wrong with a KubernetesApplicationResource
+// and was not before. old is nil on create.
 func ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := validateSelector(resource.Spec.TargetSelector, spec.Child("targetSelector"))
-	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
-	errs = append(errs, malformed...)
-	if old == nil || template == nil {
+	template, errs := problemsOfResource(resource)
+	if old == nil {
 		return errs
 	}
-	before, _ := decodeTemplate(old.Spec.Template, spec.Child("template"))
+	before, known := problemsOfResource(old)
+	errs = added(errs, known)
+	if template == nil {
+		return errs
+	}
 	if before != nil && before.GetNamespace() != template.GetNamespace() {
 		errs = append(errs, field.Forbidden(spec.Child("template", "metadata", "namespace"), fmt.Sprintf(
 			"cannot change from %q, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource",
@@ -72,8 +86,26 @@ func ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource) fie
 	return errs
 }
 
-// ValidateTarget returns what is wrong with a KubernetesTarget.
-func ValidateTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
+// problemsOfResource reads a resource's template as well, which is nil when it
+// is none.
+func problemsOfResource(resource *v1alpha1.KubernetesApplicationResource) (*unstructured.Unstructured, field.ErrorList) {
+	spec := field.NewPath("spec")
+	errs := validateSelector(resource.Spec.TargetSelector, spec.Child("targetSelector"))
+	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
+	return template, append(errs, malformed...)
+}
+
+// ValidateTarget returns what is wrong with a KubernetesTarget and was not
+// before. old is nil on create.
+func ValidateTarget(target, old *v1alpha1.KubernetesTarget) field.ErrorList {
+	errs := problemsOfTarget(target)
+	if old != nil {
+		errs = added(errs, problemsOfTarget(old))
+	}
+	return errs
+}
+
+func problemsOfTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	path := field.NewPath("spec", "connectionSecretRef")
 	if target.Spec.ConnectionSecretRef == nil || target.Spec.ConnectionSecretRef.Name == "" {
 		return field.ErrorList{field.Required(path.Child("name"),

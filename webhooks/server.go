@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"runtime/debug"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -111,5 +110,3 @@ func patched(ops []jsonPatchOperation, note string) admission.Response {
 }
 
 func subresource(req admission.Request) bool { return req.SubResource != "" }
-
-func created(req admission.Request) bool { return req.Operation == admissionv1.Create }

@@ -9,8 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -26,27 +24,11 @@ func workload(decoder admission.Decoder) handler {
 		var err error
 		switch req.Kind.Kind {
 		case "KubernetesApplication":
-			var app v1alpha2.KubernetesApplication
-			if err = decoder.DecodeRaw(req.Object, &app); err == nil && live(&app) {
-				errs = policies.ValidateApplication(&app)
-			}
+			errs, err = judge(decoder, req, policies.ValidateApplication)
 		case "KubernetesApplicationResource":
-			var resource v1alpha1.KubernetesApplicationResource
-			var old *v1alpha1.KubernetesApplicationResource
-			if !created(req) {
-				old = &v1alpha1.KubernetesApplicationResource{}
-				if err = decoder.DecodeRaw(req.OldObject, old); err != nil {
-					break
-				}
-			}
-			if err = decoder.DecodeRaw(req.Object, &resource); err == nil && live(&resource) {
-				errs = policies.ValidateResource(&resource, old)
-			}
+			errs, err = judge(decoder, req, policies.ValidateResource)
 		case "KubernetesTarget":
-			var target v1alpha1.KubernetesTarget
-			if err = decoder.DecodeRaw(req.Object, &target); err == nil && live(&target) {
-				errs = policies.ValidateTarget(&target)
-			}
+			errs, err = judge(decoder, req, policies.ValidateTarget)
 		}
 		if err != nil {
 			return admission.Response{}, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
@@ -55,5 +37,24 @@ func workload(decoder admission.Decoder) handler {
 	}
 }
 
-// live tells an object that is not being deleted; a finalizer may always go.
-func live(object client.Object) bool { return object.GetDeletionTimestamp() == nil }
+// judge asks what is wrong with an object, unless it is being deleted: a
+// finalizer may always go.
+func judge[T any, P interface {
+	*T
+	client.Object
+}](decoder admission.Decoder, req admission.Request, problems func(now, old P) field.ErrorList) (field.ErrorList, error) {
+	now, old := P(new(T)), P(nil)
+	if err := decoder.DecodeRaw(req.Object, now); err != nil {
+		return nil, err
+	}
+	if now.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	if len(req.OldObject.Raw) > 0 {
+		old = P(new(T))
+		if err := decoder.DecodeRaw(req.OldObject, old); err != nil {
+			return nil, err
+		}
+	}
+	return problems(now, old), nil
+}

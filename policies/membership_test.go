@@ -1,0 +1,248 @@
+package policies
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+)
+
+func meta(application, selector string) *metav1.ObjectMeta {
+	out := &metav1.ObjectMeta{}
+	if application != "" {
+		out.Labels = map[string]string{v1alpha1.ApplicationLabel: application}
+	}
+	if selector != "" {
+		out.Annotations = map[string]string{v1alpha1.TargetSelectorAnnotation: selector}
+	}
+	return out
+}
+
+func matching(labels map[string]string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: labels}
+}
+
+const (
+	applicationField = "metadata.labels[workload.crossplane.io/application]"
+	selectorField    = "metadata.annotations[workload.crossplane.io/target-selector]"
+)
+
+func TestMembershipOf(t *testing.T) {
+	cases := map[string]struct {
+		reason            string
+		object, namespace *metav1.ObjectMeta
+		want              Membership
+		problems          []problem
+	}{
+		"SaysNothing": {
+			reason:    "Objects that name no application share one, and go where it goes.",
+			object:    meta("", ""),
+			namespace: meta("", ""),
+			want:      Membership{Application: "default"},
+		},
+		"Namespace": {
+			reason:    "A namespace speaks for all its objects.",
+			object:    meta("", ""),
+			namespace: meta("shop", "env=prod"),
+			want:      Membership{Application: "shop", Selector: matching(map[string]string{"env": "prod"})},
+		},
+		"ObjectWins": {
+			reason:    "An object's own word counts more than its namespace's.",
+			object:    meta("cart", "env=dev"),
+			namespace: meta("shop", "env=prod"),
+			want:      Membership{Application: "cart", Selector: matching(map[string]string{"env": "dev"})},
+		},
+		"EachByItself": {
+			reason:    "The application may be the object's own while the selector is the namespace's.",
+			object:    meta("cart", ""),
+			namespace: meta("", "env=prod"),
+			want:      Membership{Application: "cart", Selector: matching(map[string]string{"env": "prod"})},
+		},
+		"SetBased": {
+			reason:    "Selectors are written as kubectl takes them.",
+			object:    meta("", "env!=dev,region in (eu-2,eu-1),!old,gpu"),
+			namespace: meta("", ""),
+			want: Membership{Application: "default", Selector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: "env", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"dev"}},
+					{Key: "gpu", Operator: metav1.LabelSelectorOpExists},
+					{Key: "old", Operator: metav1.LabelSelectorOpDoesNotExist},
+					{Key: "region", Operator: metav1.LabelSelectorOpIn, Values: []string{"eu-1", "eu-2"}},
+				},
+			}},
+		},
+		"TwiceTheSameKey": {
+			reason: "A selector that nothing can match must not become one that something does.",
+			object: meta("", "env=dev,env=prod"),
+			want: Membership{Application: "default", Selector: &metav1.LabelSelector{
+				MatchLabels:      map[string]string{"env": "dev"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpIn, Values: []string{"prod"}}},
+			}},
+		},
+		"Greater": {
+			reason:   "The selector is kept in a LabelSelector, which knows no numbers.",
+			object:   meta("", "cpus>4"),
+			want:     Membership{Application: "default"},
+			problems: []problem{{field.ErrorTypeInvalid, selectorField}},
+		},
+		"EmptySelector": {
+			reason: "An annotation that is empty selects every target, which is not the same as none.",
+			object: &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.TargetSelectorAnnotation: ""}},
+			want:   Membership{Application: "default", Selector: &metav1.LabelSelector{}},
+		},
+		"EmptyApplication": {
+			reason:   "An empty name names nothing; it is a mistake rather than the default.",
+			object:   &metav1.ObjectMeta{Labels: map[string]string{v1alpha1.ApplicationLabel: ""}},
+			problems: []problem{{field.ErrorTypeInvalid, applicationField}},
+		},
+		"NotAName": {
+			reason:   "A label value may be what an object's name may not.",
+			object:   meta("Shop_1", ""),
+			problems: []problem{{field.ErrorTypeInvalid, applicationField}},
+			want:     Membership{Application: "Shop_1"},
+		},
+		"NotASelector": {
+			reason:   "A selector that cannot be read selects nothing.",
+			object:   meta("", "env in prod"),
+			problems: []problem{{field.ErrorTypeInvalid, selectorField}},
+			want:     Membership{Application: "default"},
+		},
+		"Both": {
+			reason:    "Everything that is wrong is said at once, whoever said it.",
+			object:    meta("Shop_1", ""),
+			namespace: meta("", "env in prod"),
+			problems:  []problem{{field.ErrorTypeInvalid, applicationField}, {field.ErrorTypeInvalid, selectorField}},
+			want:      Membership{Application: "Shop_1"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.namespace == nil {
+				tc.namespace = &metav1.ObjectMeta{}
+			}
+			got, errs := MembershipOf(tc.object, tc.namespace)
+			if diff := cmp.Diff(tc.problems, problems(errs)); diff != "" {
+				t.Errorf("%s Problems (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAgrees(t *testing.T) {
+	prod := matching(map[string]string{"env": "prod"})
+	cases := map[string]struct {
+		reason      string
+		member      *metav1.LabelSelector
+		application *metav1.LabelSelector
+		want        bool
+	}{
+		"AsksForNothing": {
+			reason:      "An object that asks for no target goes where its application goes.",
+			application: prod,
+			want:        true,
+		},
+		"Same": {
+			reason:      "Two ways to write one selector are one selector.",
+			member:      &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod", "tier": "1"}},
+			application: matching(map[string]string{"tier": "1", "env": "prod"}),
+			want:        true,
+		},
+		"Other": {
+			reason:      "All objects of one application run on one target.",
+			member:      matching(map[string]string{"env": "dev"}),
+			application: prod,
+		},
+		"Everything": {
+			reason:      "To ask for every target is to ask for something.",
+			member:      &metav1.LabelSelector{},
+			application: prod,
+		},
+		"EverythingAndNothing": {
+			reason: "An application without a selector selects every target.",
+			member: &metav1.LabelSelector{},
+			want:   true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			application := &v1alpha2.KubernetesApplication{Spec: v1alpha2.KubernetesApplicationSpec{TargetSelector: tc.application}}
+			if got := (Membership{Selector: tc.member}).Agrees(application); got != tc.want {
+				t.Errorf("Agrees = %t, want %t: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestSelectorText(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		selector *metav1.LabelSelector
+		want     string
+	}{
+		"None":  {reason: "No selector asks for nothing."},
+		"Empty": {reason: "Neither does an empty one.", selector: &metav1.LabelSelector{}},
+		"Ordered": {
+			reason: "One selector has one text, in whatever order it was written.",
+			selector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{"tier": "1", "env": "prod"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: "region", Operator: metav1.LabelSelectorOpIn, Values: []string{"eu-2", "eu-1"}},
+					{Key: "old", Operator: metav1.LabelSelectorOpDoesNotExist},
+				},
+			},
+			want: "env=prod,!old,region in (eu-1,eu-2),tier=1",
+		},
+		"Malformed": {
+			reason: "What cannot be matched can still be shown.",
+			selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "env", Operator: "Like", Values: []string{"prod"}},
+			}},
+			want: "<error>",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := SelectorText(tc.selector); got != tc.want {
+				t.Errorf("SelectorText = %q, want %q: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestSelector(t *testing.T) {
+	malformed := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Like"}}}
+	if _, err := Selector(malformed); err == nil {
+		t.Error("a selector that cannot be matched was accepted")
+	}
+	cases := map[string]struct {
+		reason   string
+		selector *metav1.LabelSelector
+		target   labels.Set
+		want     bool
+	}{
+		"None":     {reason: "No selector asks for nothing, and every target will do.", want: true},
+		"Empty":    {reason: "Nor does an empty one.", selector: &metav1.LabelSelector{}, want: true},
+		"Match":    {reason: "A target with the label will do.", selector: matching(map[string]string{"env": "prod"}), target: labels.Set{"env": "prod"}, want: true},
+		"Mismatch": {reason: "A target without it will not.", selector: matching(map[string]string{"env": "prod"})},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			selector, err := Selector(tc.selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := selector.Matches(tc.target); got != tc.want {
+				t.Errorf("matches = %t, want %t: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package policies
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+)
+
+func TestValidateApplication(t *testing.T) {
+	right := `{spec: {targetSelector: {matchLabels: {env: prod}}, resourceTemplates: [
+  {metadata: {name: web}, spec: {template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}}},
+  {metadata: {name: web-svc}, spec: {template: {apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}}}}]}}`
+	twoOfOneName := `{spec: {resourceTemplates: [
+  {metadata: {name: web}, spec: {template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}}},
+  {metadata: {name: web}, spec: {template: {apiVersion: v1, kind: Service, metadata: {name: web}}}}]}}`
+
+	cases := map[string]struct {
+		reason   string
+		old, app string
+		want     []problem
+	}{
+		"Right": {reason: "Two kinds of one name are two objects.", app: right},
+		"Empty": {reason: "The applications that Portico makes have no templates.", app: `{spec: {}}`},
+		"UniqueNames": {
+			reason: "A template's name is its resource's name.",
+			app:    twoOfOneName,
+			want:   []problem{{field.ErrorTypeDuplicate, "spec.resourceTemplates[1].metadata.name"}},
+		},
+		"UniqueNamesBefore": {
+			reason: "An application that was wrong already may be edited elsewhere.",
+			old:    twoOfOneName,
+			app:    twoOfOneName,
+		},
+		"UniqueNamesMoved": {
+			reason: "Also when the edit moves what is wrong up the list.",
+			old: `{spec: {resourceTemplates: [
+  {metadata: {name: other}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}},
+  {metadata: {name: web}, spec: {template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}}},
+  {metadata: {name: web}, spec: {template: {apiVersion: v1, kind: Service, metadata: {name: web}}}}]}}`,
+			app: twoOfOneName,
+		},
+		"NotAName": {
+			reason: "A template's name must be one an object can have.",
+			app:    `{spec: {resourceTemplates: [{metadata: {name: Web_1}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}]}}`,
+			want:   []problem{{field.ErrorTypeInvalid, "spec.resourceTemplates[0].metadata.name"}},
+		},
+		"OneObjectTwice": {
+			reason: "Two templates of one object would overwrite each other, in whatever version they are written.",
+			app: `{spec: {resourceTemplates: [
+  {metadata: {name: a}, spec: {template: {apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: shop}}}},
+  {metadata: {name: b}, spec: {template: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: shop}}}}]}}`,
+			want: []problem{{field.ErrorTypeInvalid, "spec.resourceTemplates[1].spec.template"}},
+		},
+		"DefaultNamespace": {
+			reason: "An object that names no namespace is in the default one.",
+			app: `{spec: {resourceTemplates: [
+  {metadata: {name: a}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}},
+  {metadata: {name: b}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}}}]}}`,
+			want: []problem{{field.ErrorTypeInvalid, "spec.resourceTemplates[1].spec.template"}},
+		},
+		"Selectors": {
+			reason: "A selector that cannot be matched would never be.",
+			app: `{spec: {targetSelector: {matchLabels: {env: not a value}},
+  resourceSelector: {matchExpressions: [{key: app, operator: In}]}}}`,
+			want: []problem{
+				{field.ErrorTypeInvalid, "spec.targetSelector.matchLabels"},
+				{field.ErrorTypeRequired, "spec.resourceSelector.matchExpressions[0].values"},
+			},
+		},
+		"Templates": {
+			reason: "Every template is judged, not the first alone.",
+			app: `{spec: {resourceTemplates: [
+  {metadata: {name: a}, spec: {template: {kind: ConfigMap, metadata: {name: c}}}},
+  {metadata: {name: b}, spec: {template: {apiVersion: v1, metadata: {name: c}}}},
+  {metadata: {name: c}, spec: {}}]}}`,
+			want: []problem{
+				{field.ErrorTypeRequired, "spec.resourceTemplates[0].spec.template.apiVersion"},
+				{field.ErrorTypeRequired, "spec.resourceTemplates[1].spec.template.kind"},
+				{field.ErrorTypeRequired, "spec.resourceTemplates[2].spec.template"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ValidateApplication(read[v1alpha2.KubernetesApplication](t, tc.app), read[v1alpha2.KubernetesApplication](t, tc.old))
+			if diff := cmp.Diff(tc.want, problems(got)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestValidateResource(t *testing.T) {
+	const template = "spec.template."
+	right := `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {a: b}}}}`
+	withStatus := `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, status: {}}}}`
+
+	cases := map[string]struct {
+		reason        string
+		old, resource string
+		want          []problem
+	}{
+		"Right":         {reason: "Any object will do that says what it is.", resource: right},
+		"Changed":       {reason: "What the object says may change.", old: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}}}`, resource: right},
+		"Empty":         {reason: "Without a template there is nothing to run.", resource: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.template"}}},
+		"NotAnObject":   {reason: "A template is an object.", resource: `{spec: {template: [a]}}`, want: []problem{{field.ErrorTypeRequired, "spec.template"}}},
+		"GeneratedName": {reason: "A name that the target chose could not be found again.", resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {generateName: c-}}}}`, want: []problem{{field.ErrorTypeRequired, template + "metadata.name"}}},
+		"OthersFields": {
+			reason:   "What a cluster writes into its own objects means nothing on another.",
+			resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, uid: u, resourceVersion: "1", managedFields: [], ownerReferences: [], finalizers: []}, status: {}}}}`,
+			want: []problem{
+				{field.ErrorTypeForbidden, template + "metadata.uid"},
+				{field.ErrorTypeForbidden, template + "metadata.resourceVersion"},
+				{field.ErrorTypeForbidden, template + "metadata.managedFields"},
+				{field.ErrorTypeForbidden, template + "metadata.ownerReferences"},
+				{field.ErrorTypeForbidden, template + "metadata.finalizers"},
+				{field.ErrorTypeForbidden, template + "status"},
+			},
+		},
+		"Selector":        {reason: "A selector that cannot be matched would never be.", resource: `{spec: {targetSelector: {matchExpressions: [{key: env, operator: Like}]}, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}`, want: []problem{{field.ErrorTypeInvalid, "spec.targetSelector.matchExpressions[0].operator"}}},
+		"NamespaceMoves":  {reason: "The object in the old namespace would be left behind.", old: right, resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: other}}}}`, want: []problem{{field.ErrorTypeForbidden, template + "metadata.namespace"}}},
+		"NamespaceGoes":   {reason: "So it would by leaving the namespace out.", old: right, resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}`, want: []problem{{field.ErrorTypeForbidden, template + "metadata.namespace"}}},
+		"WrongBefore":     {reason: "What was wrong already may stay: the scheduler must be able to place it.", old: withStatus, resource: withStatus},
+		"PutRight":        {reason: "And it may be put right.", old: withStatus, resource: right},
+		"WrongElsewhere":  {reason: "It may not get worse.", old: withStatus, resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, uid: u}, status: {}}}}`, want: []problem{{field.ErrorTypeForbidden, template + "metadata.uid"}}},
+		"UnreadableOnce":  {reason: "A template that could not be read had no namespace to keep.", old: `{spec: {}}`, resource: right},
+		"UnreadableTwice": {reason: "What could not be read can be left alone.", old: `{spec: {}}`, resource: `{spec: {}}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ValidateResource(read[v1alpha1.KubernetesApplicationResource](t, tc.resource), read[v1alpha1.KubernetesApplicationResource](t, tc.old))
+			if diff := cmp.Diff(tc.want, problems(got)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestValidateTarget(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		old, target string
+		want        []problem
+	}{
+		"Right":       {reason: "A target names the Secret it is reached with.", target: `{spec: {connectionSecretRef: {name: eu-1}}}`},
+		"NoSecret":    {reason: "Without one it cannot be reached.", target: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
+		"NoName":      {reason: "An empty name names none.", target: `{spec: {connectionSecretRef: {}}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
+		"Taken":       {reason: "Nor may the name be taken away.", old: `{spec: {connectionSecretRef: {name: eu-1}}}`, target: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
+		"WrongBefore": {reason: "A target without one can be labelled all the same.", old: `{spec: {}}`, target: `{spec: {}}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ValidateTarget(read[v1alpha1.KubernetesTarget](t, tc.target), read[v1alpha1.KubernetesTarget](t, tc.old))
+			if diff := cmp.Diff(tc.want, problems(got)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
