@@ -81,7 +81,7 @@ func exclude(selector labels.Selector, target v1alpha1.KubernetesTarget) string 
 func mismatch(selector labels.Selector, have map[string]string) string {
 	requirements, selectable := selector.Requirements()
 	if !selectable {
-		return "the selector selects nothing"
+		return "does not match a selector that selects nothing"
 	}
 	for _, r := range requirements {
 		if r.Matches(labels.Set(have)) {

@@ -1,0 +1,135 @@
+package placement
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write down what happens as the story to expect")
+
+// TestStories plays each story in testdata and compares it, whole, with what is
+// written there. A line that begins with "$" is something that happens, one with
+// ">" is the answer, and the rest is the narrator's.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("finding stories: %v, found %d", err, len(files))
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			told, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &stage{t: t, targets: map[string]v1alpha1.KubernetesTarget{}, placed: map[string]int{}}
+			var out strings.Builder
+			for line := range strings.Lines(string(told)) {
+				event, happens := strings.CutPrefix(line, "$ ")
+				switch {
+				case happens:
+					out.WriteString(line)
+					for _, answer := range s.play(strings.Fields(event)) {
+						fmt.Fprintf(&out, "> %s\n", answer)
+					}
+				case !strings.HasPrefix(line, ">"):
+					out.WriteString(line)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(out.String()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(told), out.String()); diff != "" && !*update {
+				t.Errorf("the story has changed (-told +played); if that is right, run the test with -update:\n%s", diff)
+			}
+		})
+	}
+}
+
+// stage is a namespace, with its targets and what is on them.
+type stage struct {
+	t       *testing.T
+	targets map[string]v1alpha1.KubernetesTarget
+	placed  map[string]int
+}
+
+func (s *stage) play(event []string) []string {
+	s.t.Helper()
+	switch verb, args := event[0], event[1:]; verb {
+	case "publish": // NAME [LABELS]
+		target := v1alpha1.KubernetesTarget{}
+		target.Name = args[0]
+		if len(args) > 1 {
+			target.Labels, _ = labels.ConvertSelectorToLabelsMap(args[1])
+		}
+		s.targets[target.Name] = target
+	case "answers", "unreachable", "connecting": // NAME
+		target := s.targets[args[0]]
+		target.Status.Conditions = []metav1.Condition{map[string]metav1.Condition{
+			"answers":     {Type: v1alpha1.TargetReachable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable},
+			"unreachable": {Type: v1alpha1.TargetReachable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable},
+			"connecting":  {Type: v1alpha1.TargetReachable, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting},
+		}[verb]}
+		s.targets[target.Name] = target
+	case "delete": // NAME
+		target := s.targets[args[0]]
+		target.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
+		s.targets[target.Name] = target
+	case "gone": // NAME
+		delete(s.targets, args[0])
+	case "fleet": // COUNT
+		var count int
+		if _, err := fmt.Sscan(args[0], &count); err != nil {
+			s.t.Fatal(err)
+		}
+		for i := range count {
+			s.play([]string{"publish", fmt.Sprintf("edge-%02d", i+1), "env=edge"})
+			s.play([]string{"answers", fmt.Sprintf("edge-%02d", i+1)})
+		}
+	case "place": // APPLICATION [SELECTOR]
+		return []string{s.place(args[0], strings.Join(args[1:], " "))}
+	default:
+		s.t.Fatalf("nobody knows how to %q", verb)
+	}
+	return nil
+}
+
+func (s *stage) place(application, text string) string {
+	s.t.Helper()
+	selector, err := labels.Parse(text)
+	if text == "-" {
+		selector, err = labels.Nothing(), nil
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	q := Question{Selector: selector, Targets: slices.Collect(maps.Values(s.targets)), Placed: s.placed}
+	d := Decide(q)
+	slices.Reverse(q.Targets)
+	if diff := cmp.Diff(d, Decide(q)); diff != "" {
+		s.t.Errorf("the same question has two answers (-one +other):\n%s", diff)
+	}
+	if d.Target == "" {
+		return fmt.Sprintf("%s waits: %s", application, d.Why("team-a"))
+	}
+	s.placed[d.Target]++
+	answer := fmt.Sprintf("%s runs on %s", application, d.Target)
+	for _, e := range d.Exclusions {
+		answer += fmt.Sprintf("\n>   not on %s, which %s", e.Target, e.Why)
+	}
+	return answer
+}
