@@ -102,6 +102,9 @@ func (Deployment) Reflect(native *unstructured.Unstructured, seen Observation) m
 			status[key] = value
 		}
 	}
+	atMost(status, "updatedReplicas", "replicas")
+	atMost(status, "readyReplicas", "replicas")
+	atMost(status, "availableReplicas", "readyReplicas")
 	if count, ok := current["collisionCount"]; ok {
 		status["collisionCount"] = count
 	}
@@ -109,7 +112,7 @@ func (Deployment) Reflect(native *unstructured.Unstructured, seen Observation) m
 	if observed = max(observed, min(seen.HubGeneration, native.GetGeneration())); observed > 0 {
 		status["observedGeneration"] = observed
 	}
-	conditions, _, _ := unstructured.NestedSlice(seen.Status, "conditions")
+	conditions, _ := WithoutProblems(&unstructured.Unstructured{Object: map[string]any{"status": seen.Status}})
 	for _, problem := range seen.Problems {
 		conditions = append(conditions, map[string]any{
 			"type":               problem.Type,
@@ -124,4 +127,19 @@ func (Deployment) Reflect(native *unstructured.Unstructured, seen Observation) m
 		status["conditions"] = conditions
 	}
 	return status
+}
+
+// atMost lowers a count that exceeds its limit, which the API server would not
+// store: of two numbers that disagree the lower one is believed. A count of
+// zero is left out, as the API server does.
+func atMost(status map[string]any, count, limit string) {
+	n, _, _ := unstructured.NestedInt64(status, count)
+	highest, _, _ := unstructured.NestedInt64(status, limit)
+	switch {
+	case n <= highest:
+	case highest == 0:
+		delete(status, count)
+	default:
+		status[count] = highest
+	}
 }

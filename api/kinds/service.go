@@ -211,7 +211,8 @@ func (Service) observes() bool { return false }
 // set on the hub stay.
 func (Service) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
 	status := map[string]any{"loadBalancer": map[string]any{}}
-	if balancer, ok := seen.Status["loadBalancer"]; ok && IsLoadBalancer(native) {
+	if balancer, _, _ := unstructured.NestedMap(seen.Status, "loadBalancer"); balancer != nil && IsLoadBalancer(native) {
+		defaultIPMode(balancer)
 		status["loadBalancer"] = balancer
 	}
 	conditions, _ := WithoutProblems(native)
@@ -228,6 +229,19 @@ func (Service) Reflect(native *unstructured.Unstructured, seen Observation) map[
 		status["conditions"] = conditions
 	}
 	return status
+}
+
+// defaultIPMode says of an address what the hub would: a target from before
+// ipMode leaves it out.
+func defaultIPMode(balancer map[string]any) {
+	ingress, _ := balancer["ingress"].([]any)
+	for _, item := range ingress {
+		fields, ok := item.(map[string]any)
+		if !ok || fields["ip"] == nil || fields["ipMode"] != nil {
+			continue
+		}
+		fields["ipMode"] = string(corev1.LoadBalancerIPModeVIP)
+	}
 }
 
 func str(object *unstructured.Unstructured, path ...string) string {

@@ -5,12 +5,16 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -19,6 +23,7 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/controllers/retry"
 )
 
@@ -45,14 +50,21 @@ const workers = 8
 
 // Controller reflects one kind.
 type Controller struct {
-	hub  client.Client
-	kind kinds.Kind
+	hub      client.Client
+	kind     kinds.Kind
+	recorder events.EventRecorder
+}
+
+// New returns the controller of one kind. The client finds ReplicaSets by
+// OwnerIndex.
+func New(hub client.Client, kind kinds.Kind, recorder events.EventRecorder) *Controller {
+	return &Controller{hub: hub, kind: kind, recorder: recorder}
 }
 
 // SetupWithManager adds a controller for every kind.
 func SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range kinds.All {
-		c := &Controller{hub: mgr.GetClient(), kind: kind}
+		c := New(mgr.GetClient(), kind, mgr.GetEventRecorder("portico"))
 		b := ctrl.NewControllerManagedBy(mgr).
 			Named("status-"+kind.Resource()).
 			WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -95,20 +107,65 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !metav1.IsControlledBy(resource, native) {
 		return reconcile.Result{}, nil
 	}
-	seen, err := observe(resource)
-	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(err)
-	}
 	if !c.kind.Held(native) {
 		return reconcile.Result{}, nil // it still runs here, and its status is its own
+	}
+	err := c.write(ctx, native, resource)
+	if unacceptable(err) {
+		return reconcile.Result{}, c.refuse(native, err)
+	}
+	return reconcile.Result{}, err
+}
+
+func (c *Controller) write(ctx context.Context, native *unstructured.Unstructured, resource *v1alpha1.KubernetesApplicationResource) error {
+	seen, err := observe(resource)
+	if err != nil {
+		return err
 	}
 	// The ReplicaSets first: Helm 3 looks at them once the Deployment looks done.
 	if c.kind == (kinds.Deployment{}) {
 		if err := c.shadows(ctx, native, seen); err != nil {
-			return reconcile.Result{}, err
+			return err
 		}
 	}
-	return reconcile.Result{}, c.reflect(ctx, native, seen)
+	return c.reflect(ctx, native, seen)
+}
+
+// errUnreadable says that what the target reports is no status of its kind.
+var errUnreadable = errors.New("unreadable status")
+
+// unacceptable tells an error that stays until the target reports something
+// else, or the native object changes, and either brings the object back here.
+func unacceptable(err error) bool {
+	return errors.Is(err, errUnreadable) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// refuse tells why the status stays as it is.
+func (c *Controller) refuse(native *unstructured.Unstructured, err error) error {
+	err = fmt.Errorf("the hub does not accept the status that the target reports, and keeps the last: %s", reason(err))
+	narrate.Tell(c.recorder, native, "Reflect", narrate.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
+	return reconcile.TerminalError(err)
+}
+
+// reason says what is wrong with a status. The API server quotes the whole
+// object when it cannot read a patched one; that is for nobody's eyes.
+func reason(err error) string {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return err.Error()
+	}
+	var causes []string
+	if details := answer.Status().Details; details != nil {
+		for _, cause := range details.Causes {
+			if strings.HasPrefix(cause.Field, "status") {
+				causes = append(causes, cause.Field+": "+cause.Message)
+			}
+		}
+	}
+	if len(causes) == 0 {
+		return "it is no status of this kind"
+	}
+	return strings.Join(causes, "; ")
 }
 
 func observe(resource *v1alpha1.KubernetesApplicationResource) (kinds.Observation, error) {
@@ -122,9 +179,13 @@ func observe(resource *v1alpha1.KubernetesApplicationResource) (kinds.Observatio
 	remote := &unstructured.Unstructured{}
 	wrapped := append(append([]byte(`{"kind":"Status","status":`), resource.Status.Remote.Raw...), '}')
 	if err := remote.UnmarshalJSON(wrapped); err != nil {
-		return seen, fmt.Errorf("reading the remote status of resource %s: %w", client.ObjectKeyFromObject(resource), err)
+		return seen, fmt.Errorf("reading the remote status of resource %s: %w: %w", client.ObjectKeyFromObject(resource), errUnreadable, err)
 	}
-	seen.Status, _, _ = unstructured.NestedMap(remote.Object, "status")
+	status, ok := remote.Object["status"].(map[string]any)
+	if !ok {
+		return seen, fmt.Errorf("reading the remote status of resource %s: %w: it is not an object", client.ObjectKeyFromObject(resource), errUnreadable)
+	}
+	seen.Status = status
 	return seen, nil
 }
 
@@ -152,7 +213,7 @@ func (c *Controller) shadows(ctx context.Context, native *unstructured.Unstructu
 	}
 	var remote appsv1.DeploymentStatus
 	if err := fromMap(seen.Status, &remote); err != nil {
-		return reconcile.TerminalError(fmt.Errorf("reading the remote status of Deployment %s: %w", client.ObjectKeyFromObject(native), err))
+		return fmt.Errorf("reading the remote status of Deployment %s: %w: %w", client.ObjectKeyFromObject(native), errUnreadable, err)
 	}
 	objects := make([]metav1.Object, 0, len(list.Items))
 	for i := range list.Items {
