@@ -1,0 +1,125 @@
+// Package consumers lets the programs that wait for Deployments and Services
+// read the status that Portico writes: kubectl's rollout viewer, kstatus as
+// Helm 4 and Flux use it, and the readiness rule of Helm 3.
+package consumers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	helm "helm.sh/helm/v3/pkg/kube"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kubectl/pkg/polymorphichelpers"
+)
+
+func TestConsumers(t *testing.T) {
+	for name, row := range rows() {
+		t.Run(name, func(t *testing.T) {
+			native := row.onHub(t)
+			type says struct{ Kubectl, Kstatus, Helm3 say }
+			got := says{kubectl(native), kstatus(t, native), helm3(t, native, row.shadows(t))}
+			want := says{row.kubectl, row.kstatus, row.helm3}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s\nstatus: %v", row.reason, diff, native.Object["status"])
+			}
+		})
+	}
+}
+
+// TestHubSaysWhatTargetSays holds for whatever the target's controllers report,
+// once they speak of the hub's generation: whoever asks on the hub hears what
+// they would hear on the target.
+func TestHubSaysWhatTargetSays(t *testing.T) {
+	compared := 0
+	for name, row := range deploymentRows() {
+		native, target := row.onHub(t), row.onTarget(t)
+		if row.odd || target == nil || row.observed(t, target) != native.GetGeneration() {
+			continue
+		}
+		compared++
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(kubectl(target), kubectl(native)); diff != "" {
+				t.Errorf("%s\nkubectl rollout status, -target +hub:\n%s", row.reason, diff)
+			}
+			if diff := cmp.Diff(kstatus(t, target), kstatus(t, native)); diff != "" {
+				t.Errorf("%s\nkstatus, -target +hub:\n%s", row.reason, diff)
+			}
+		})
+	}
+	if compared == 0 {
+		t.Error("no row has a target that observed the hub's generation")
+	}
+}
+
+// kubectl is what kubectl rollout status prints, and whether it returns.
+func kubectl(object *unstructured.Unstructured) say {
+	viewer, err := polymorphichelpers.StatusViewerFor(object.GroupVersionKind().GroupKind())
+	if err != nil {
+		return failed(err.Error())
+	}
+	message, isDone, err := viewer.Status(object, 0)
+	message = strings.TrimSpace(message)
+	switch {
+	case err != nil:
+		return failed(err.Error())
+	case isDone:
+		return done(message)
+	default:
+		return waiting(message)
+	}
+}
+
+// kstatus is what Helm 4 and Flux wait for.
+func kstatus(t *testing.T, object *unstructured.Unstructured) say {
+	t.Helper()
+	result, err := status.Compute(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch result.Status {
+	case status.CurrentStatus:
+		return done(result.Message)
+	case status.InProgressStatus:
+		return waiting(result.Message)
+	default:
+		return failed(result.Message)
+	}
+}
+
+// helm3 is what helm install --wait of Helm 3 waits for, with the options it
+// sets; the message is the last line of its debug log.
+func helm3(t *testing.T, native *unstructured.Unstructured, replicaSets []appsv1.ReplicaSet) say {
+	t.Helper()
+	typed, err := scheme.Scheme.New(native.GroupVersionKind())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(native.Object, typed); err != nil {
+		t.Fatal(err)
+	}
+	objects := []runtime.Object{typed}
+	for i := range replicaSets {
+		objects = append(objects, &replicaSets[i])
+	}
+	var last string
+	checker := helm.NewReadyChecker(fake.NewClientset(objects...), func(format string, args ...any) {
+		last = fmt.Sprintf(format, args...)
+	}, helm.PausedAsReady(true))
+	ready, err := checker.IsReady(t.Context(), &resource.Info{Namespace: native.GetNamespace(), Name: native.GetName(), Object: typed})
+	switch {
+	case err != nil:
+		return failed(err.Error())
+	case ready:
+		return done(last)
+	default:
+		return waiting(last)
+	}
+}

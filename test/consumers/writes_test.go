@@ -1,0 +1,160 @@
+package consumers
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json" // keeps integers
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestHub(t *testing.T) {
+	h := startHub(t)
+	t.Run("Rows", func(t *testing.T) { testRows(t, h) })
+	t.Run("OddStatuses", func(t *testing.T) { testOddStatuses(t, h) })
+}
+
+// testRows has the status controller write every row's status to a real API
+// server, which must store it as it is, and find nothing to write the second
+// time.
+func testRows(t *testing.T, h *hub) {
+	for name, r := range rows() {
+		t.Run(name, func(t *testing.T) {
+			stored := h.store(t, name, r)
+			want := []map[string]any{statusOf(stored.onHub(t))}
+			for _, rs := range stored.shadows(t) {
+				want = append(want, statusOf(toUnstructured(t, &rs)))
+			}
+			h.must(t, h.reconcile(t, stored))
+			got := []map[string]any{h.stored(t, stored.hub)}
+			for _, rs := range stored.shadows(t) {
+				got = append(got, h.stored(t, &rs))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s\nthe hub stored another status, -wrote +stored:\n%s", r.reason, diff)
+			}
+
+			h.writes = 0
+			h.must(t, h.reconcile(t, stored))
+			if h.writes != 0 {
+				t.Errorf("%d writes of a status that is there", h.writes)
+			}
+			select {
+			case event := <-h.events.Events:
+				t.Errorf("unexpected event: %s", event)
+			default:
+			}
+		})
+	}
+}
+
+// testOddStatuses are of no controller of Kubernetes. The hub stores what it
+// can make sense of; what it refuses is told once and not tried again.
+func testOddStatuses(t *testing.T, h *hub) {
+	lastDeployment := counts(1, 1, 1, 1, 1, 0, available, complete)
+	lastService := balanced(corev1.LoadBalancerIngress{Hostname: "web.example.com"})
+	for name, test := range map[string]struct {
+		reason string
+		native string // "Deployment" or "Service"
+		remote string
+		want   string // the status on the hub; none when it is to be refused
+		event  string // what the refusal quotes
+	}{
+		"NoneReady": {
+			reason: "Available Pods without ready ones are not shown, not even as zero, which the hub would leave out.",
+			native: "Deployment", remote: `{"observedGeneration": 1, "replicas": 2, "availableReplicas": 2}`,
+			want: `{"observedGeneration": 1, "replicas": 2}`,
+		},
+		"FieldOfTomorrow": {
+			reason: "The hub leaves out a field that it does not know, and stores the rest.",
+			native: "Deployment", remote: `{"observedGeneration": 1, "replicas": 2, "dreamingReplicas": 2}`,
+			want: `{"observedGeneration": 1, "replicas": 2}`,
+		},
+		"NegativeCount": {
+			reason: "A number below zero says nothing that could be shown.",
+			native: "Deployment", remote: `{"observedGeneration": 1, "replicas": 2, "updatedReplicas": -1}`,
+			event: "must be greater than or equal to 0",
+		},
+		"TextForCount": {
+			reason: "A count that is not a number is no Deployment's.",
+			native: "Deployment", remote: `{"observedGeneration": 1, "replicas": "two"}`,
+			event: "cannot unmarshal string",
+		},
+		"NotAnObject": {
+			reason: "A status that is a text is no Deployment's.",
+			native: "Deployment", remote: `"fine, thank you"`,
+			event: "it is not an object",
+		},
+		"TextForTime": {
+			reason: "A time that is none is no Deployment's.",
+			native: "Deployment", remote: `{"observedGeneration": 1, "conditions": [{"type": "Available", "status": "True", "lastUpdateTime": "a while ago"}]}`,
+			event: "parsing time",
+		},
+		"TextForIngress": {
+			reason: "The hub cannot read an object with such a status, and its answer quotes the object whole. That is not told: an object may hold secrets.",
+			native: "Service", remote: `{"loadBalancer": {"ingress": ["soon"]}}`,
+			event: "Warning Refused the hub does not accept the status that the target reports, and keeps the last: it is no status of this kind",
+		},
+		"AddressOfNothing": {
+			reason: "Some balancers report an address that the hub's API server does not take for one.",
+			native: "Service", remote: `{"loadBalancer": {"ingress": [{"ip": "pending"}]}}`,
+			event: "must be a valid IP address",
+		},
+		"AddressForName": {
+			reason: "An address where a name belongs.",
+			native: "Service", remote: `{"loadBalancer": {"ingress": [{"hostname": "203.0.113.7"}]}}`,
+			event: "must be a DNS name, not an IP address",
+		},
+		"TextForBalancer": {
+			reason: "A balancer that is a text is none.",
+			native: "Service", remote: `{"loadBalancer": "soon"}`,
+			want: `{"loadBalancer": {}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r row
+			switch test.native {
+			case "Deployment":
+				r = row{hub: deployment(1, 1, lastDeployment), target: &look{generation: 1, stamp: 1, status: lastDeployment, raw: test.remote}}
+			case "Service":
+				r = row{hub: service(corev1.ServiceTypeLoadBalancer, "", lastService), target: &look{status: lastService, raw: test.remote}}
+			}
+			stored := h.store(t, name, r)
+			before := h.stored(t, stored.hub)
+			err := h.reconcile(t, stored)
+			got := h.stored(t, stored.hub)
+			if test.event == "" {
+				h.must(t, err)
+				want := map[string]any{}
+				h.must(t, json.Unmarshal([]byte(test.want), &want))
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s\n-want +stored:\n%s", test.reason, diff)
+				}
+				return
+			}
+			if !errors.Is(err, reconcile.TerminalError(nil)) {
+				t.Errorf("%s\nwant a terminal error, got %v", test.reason, err)
+			}
+			if diff := cmp.Diff(before, got); diff != "" {
+				t.Errorf("%s\nthe last status was not kept, -before +after:\n%s", test.reason, diff)
+			}
+			select {
+			case event := <-h.events.Events:
+				if !strings.Contains(event, test.event) {
+					t.Errorf("%s\nwant an event that says %q, got %q", test.reason, test.event, event)
+				}
+			default:
+				t.Errorf("%s\nno event says why", test.reason)
+			}
+		})
+	}
+}
+
+func statusOf(object *unstructured.Unstructured) map[string]any {
+	out, _, _ := unstructured.NestedMap(object.Object, "status")
+	return out
+}
