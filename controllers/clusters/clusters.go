@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -140,21 +141,23 @@ func (c *Clusters) Close(target types.NamespacedName) {
 	}
 }
 
-// Get returns a target's connection. Without one it returns a *Problem.
+// Get returns a target's connection. Without one it returns a *Problem, or
+// ErrUnknown for a target that is not published, or not seen yet.
 func (c *Clusters) Get(target types.NamespacedName) (*Connection, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	e, found := c.byTarget[target]
+	e := c.byTarget[target]
 	switch {
 	case e.connection != nil:
 		return e.connection, nil
 	case e.problem != nil:
 		return nil, e.problem
-	case !found:
-		return nil, &Problem{Reason: v1alpha1.ReasonTargetMissing, Message: "is not published: there is no such KubernetesTarget"}
 	}
-	return nil, &Problem{Reason: v1alpha1.ReasonConnecting, Message: "is being connected"}
+	return nil, ErrUnknown
 }
+
+// ErrUnknown says that nothing was ever told about a target.
+var ErrUnknown = errors.New("unknown target")
 
 // TargetChanged implements Listener for connections.
 func (c *Clusters) TargetChanged(target types.NamespacedName) {

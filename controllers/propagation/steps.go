@@ -55,18 +55,22 @@ func (j *journey) fail(reason, message string) {
 }
 
 // connect finds the target's connection, and the cache of the object's kind.
-func (c *Controller) connect(_ context.Context, j *journey) error {
+func (c *Controller) connect(ctx context.Context, j *journey) error {
 	connection, err := c.clusters.Get(j.target)
 	var problem *clusters.Problem
-	if errors.As(err, &problem) {
+	switch {
+	case errors.Is(err, clusters.ErrUnknown):
+		return c.unknown(ctx, j)
+	case errors.As(err, &problem):
 		j.set(v1alpha1.TargetReachable, metav1.ConditionFalse, problem.Reason, fmt.Sprintf("target %s %s", j.target.Name, problem.Message))
 		return c.waiting(j)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	state := connection.State()
-	meta.SetStatusCondition(&j.resource.Status.Conditions, state.Condition(j.target.Name, j.resource.Generation))
+	if state.Reachable != metav1.ConditionUnknown { // what was known stands until more is
+		meta.SetStatusCondition(&j.resource.Status.Conditions, state.Condition(j.target.Name, j.resource.Generation))
+	}
 	if !state.Up() {
 		return c.waiting(j)
 	}
@@ -86,6 +90,20 @@ func (c *Controller) connect(_ context.Context, j *journey) error {
 	}
 	j.connection, j.cached = connection, reader
 	return nil
+}
+
+// unknown tells a target that is not published from one that this process has
+// not come to yet.
+func (c *Controller) unknown(ctx context.Context, j *journey) error {
+	err := c.hub.Get(ctx, j.target, &v1alpha1.KubernetesTarget{})
+	switch {
+	case apierrors.IsNotFound(err):
+		j.set(v1alpha1.TargetReachable, metav1.ConditionFalse, v1alpha1.ReasonTargetMissing,
+			fmt.Sprintf("target %s is not published: there is no such KubernetesTarget", j.target.Name))
+	case err != nil:
+		return fmt.Errorf("reading target %s: %w", j.target.Name, err)
+	}
+	return c.waiting(j)
 }
 
 // waiting ends the journey until the target's next event, which brings every

@@ -171,6 +171,9 @@ func (c *Controller) stateOf(key types.NamespacedName) clusters.State {
 // describe sets a target's status from what is known of its cluster. Synced
 // says whether its connection could be made at all, Ready whether it works.
 func describe(target *v1alpha1.KubernetesTarget, state clusters.State) {
+	if state.Reachable == metav1.ConditionUnknown && meta.FindStatusCondition(target.Status.Conditions, v1alpha1.TargetReachable) != nil {
+		return // what was known stands until more is
+	}
 	if state.Version != "" {
 		target.Status.ServerVersion = state.Version
 	}

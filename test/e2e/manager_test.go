@@ -94,6 +94,7 @@ var _ = Describe("A manager that is killed again and again", func() {
 		Expect(names(dev, namespace, "deployment")).To(HaveLen(several))
 		Expect(names(hub, namespace, "kar")).To(HaveLen(several))
 		Expect(names(hub, namespace, "pods")).To(BeEmpty())
+		Expect(events(namespace, "deployment/"+name(0))).NotTo(ContainSubstring("TargetMissing"), "a false alarm")
 
 		By("while they are deleted")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "--all", "--wait=false")
