@@ -24,8 +24,13 @@ demo: kube build ## The same, with WordPress applied on the hub and running on a
 down: toolchain ## Stop all that up or demo started, and remove .portico
 	@go run ./test/demo down
 
-install: kube ## Install Portico on the cluster of your current kubectl context
-	bin/kubectl apply --server-side -k config/default
+# What make install installs: a directory of config, and the manager's image.
+OVERLAY = default
+IMAGE = portico:latest
+KUBECTL = $(or $(shell command -v kubectl),bin/kubectl)
+
+install: $(if $(shell command -v kubectl),,kube) ## Install Portico on the cluster of your current kubectl context
+	$(KUBECTL) kustomize config/$(OVERLAY) | sed 's|image: portico:latest$$|image: $(IMAGE)|' | $(KUBECTL) apply --server-side -f -
 
 ##@ Build
 

@@ -285,7 +285,11 @@ func TestSamples(t *testing.T) {
 			if object.GetKind() == "Kustomization" {
 				continue
 			}
-			if object.GetNamespace() == "" {
+			namespaced, err := cluster.IsObjectNamespaced(object)
+			if err != nil {
+				t.Fatalf("reading %s: %v", sample, err)
+			}
+			if namespaced && object.GetNamespace() == "" {
 				object.SetNamespace(metav1.NamespaceDefault)
 			}
 			apply(t, cluster, object)
