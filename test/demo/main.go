@@ -2,8 +2,9 @@
 // targets on this machine, with Portico on the hub, that stay until they are
 // told to go.
 //
-// Everything it makes is in .portico: a kubeconfig for each cluster, and a
-// directory for each with its keys, data, logs, and a record of each process.
+// Everything it makes is in .portico, or where PORTICO_DIR says: a kubeconfig for
+// each cluster, and a directory for each with its keys, data, logs, and a record
+// of each process.
 // Running it again starts what is missing and leaves the rest alone.
 package main
 
@@ -40,6 +41,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	d := &demo{root: root, dir: filepath.Join(root, ".portico")}
+	if elsewhere := os.Getenv("PORTICO_DIR"); elsewhere != "" {
+		if d.dir, err = filepath.Abs(elsewhere); err != nil {
+			return err
+		}
+	}
 	commands := map[string]func(context.Context) error{"up": d.up, "demo": d.show, "down": d.down}
 	if len(args) != 1 || commands[args[0]] == nil {
 		return fmt.Errorf("usage: demo up|demo|down")
@@ -66,9 +72,9 @@ func (d *demo) path(elements ...string) string {
 func (d *demo) kubeconfig(name string) string { return d.path(name + ".kubeconfig") }
 
 // lock keeps a second run from starting what this one is starting. It is on the
-// repository's own directory, because down removes the other.
+// directory above the demo's own, which down removes.
 func (d *demo) lock() (unlock func(), err error) {
-	file, err := os.Open(d.root)
+	file, err := os.Open(filepath.Dir(d.dir))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,151 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/portico-io/portico/test/cluster"
+	"github.com/portico-io/portico/test/cluster/install"
+)
+
+// patience is how long one command may take, or what it looks for.
+const patience = time.Minute
+
+// reader follows a page, in a directory that looks like a clone of the
+// repository and has a demo of its own.
+type reader struct {
+	root  string // of the repository
+	dir   string // where the reader is
+	shell string // what the reader's shell has exported
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	root, err := cluster.RepoRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{root: root, dir: t.TempDir(), shell: filepath.Join(t.TempDir(), "exported")}
+	for _, name := range []string{"bin", "config"} {
+		if err := os.Symlink(filepath.Join(root, name), filepath.Join(r.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	makefile := fmt.Sprintf("%%:\n\t@$(MAKE) --no-print-directory -C '%s' $@\n", root)
+	for name, content := range map[string]string{
+		filepath.Join(r.dir, "Makefile"): makefile,
+		r.shell:                          fmt.Sprintf("export PORTICO_DIR='%s'\n", filepath.Join(r.dir, ".portico")),
+	} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// run types a command, and returns all that it prints.
+func (r *reader) run(ctx context.Context, text string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*patience)
+	defer cancel()
+	const script = `. "$1"; eval "$2"; status=$?; export -p >"$1"; exit $status`
+	cmd := exec.CommandContext(ctx, "bash", "-c", script, "bash", r.shell, text)
+	cmd.Dir = r.dir
+	cmd.WaitDelay = time.Second // what make starts outlives it
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// follow runs a command as often as it takes to print what the page shows.
+func (r *reader) follow(t *testing.T, c command) {
+	t.Helper()
+	started := time.Now()
+	for {
+		out, err := r.run(t.Context(), c.text)
+		problem := ""
+		switch {
+		case err != nil && !c.fails():
+			problem = "fails: " + err.Error()
+		case err == nil && c.fails():
+			problem = "succeeds, and is shown to fail"
+		case !shows(c.shown(), out):
+			problem = "prints something else than is shown"
+		}
+		if problem == "" {
+			return
+		}
+		if !c.looks() || time.Since(started) > patience {
+			t.Fatalf("README.md:%d: $ %s\n%s\nIt prints:\n%s\nREADME.md shows:\n%s", c.line, c.text, problem, out, strings.Join(c.shown(), "\n"))
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// TestWalkThrough does what README.md says, in order, and compares what it
+// prints with what is shown.
+func TestWalkThrough(t *testing.T) {
+	r := newReader(t)
+	t.Cleanup(func() {
+		if out, err := r.run(context.Background(), "make down"); err != nil {
+			t.Errorf("make down: %v\n%s", err, out)
+		}
+	})
+	page := blocks(readme(t))
+	ran, manifests := 0, false
+	for _, b := range page {
+		switch b.language {
+		case "note":
+			if got, want := b.lines[0], "stop Portico"; got != want {
+				t.Fatalf("README.md:%d: the test is asked to %q, and knows only %q", b.line, got, want)
+			}
+			if err := install.Shutdown(filepath.Join(r.dir, ".portico")); err != nil {
+				t.Fatal(err)
+			}
+		case "console":
+			for _, c := range commands(b) {
+				r.follow(t, c)
+				ran++
+			}
+		}
+		if ran > 0 && !manifests { // the clusters are up
+			manifests = true
+			r.checkManifests(t, page)
+			r.checkFiles(t)
+		}
+	}
+	if ran == 0 {
+		t.Fatal("README.md has no console block")
+	}
+	r.checkInstall(t)
+}
+
+// checkManifests asks the hub about every manifest that README.md prints.
+func (r *reader) checkManifests(t *testing.T, page []block) {
+	t.Helper()
+	for _, b := range page {
+		if b.language != "yaml" {
+			continue
+		}
+		out, err := r.run(t.Context(), "kubectl apply --dry-run=server -f - <<'EOF'\n"+b.text()+"EOF")
+		if err != nil {
+			t.Errorf("README.md:%d: the hub refuses this manifest: %v\n%s", b.line, err, out)
+		}
+	}
+}
+
+// checkInstall installs Portico the way README.md says, on the hub, from which
+// it was just removed.
+func (r *reader) checkInstall(t *testing.T) {
+	t.Helper()
+	const image = "registry.example.org/portico:v1"
+	out, err := r.run(t.Context(), "make -C '"+r.root+"' install IMAGE="+image+
+		" && kubectl -n portico-system get deployment portico -o jsonpath='image={..image}'")
+	if err != nil || !strings.HasSuffix(out, "image="+image) {
+		t.Errorf("make install IMAGE=%s: %v\n%s", image, err, out)
+	}
+}
