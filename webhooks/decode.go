@@ -1,12 +1,15 @@
 package webhooks
 
 import (
+	"context"
 	"fmt"
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/portico-io/portico/api/kinds"
 )
 
 type jsonPatchOperation = jsonpatch.Operation
@@ -25,6 +28,32 @@ func objects(req admission.Request) (object, old *unstructured.Unstructured, err
 		}
 	}
 	return object, old, nil
+}
+
+// question is a request about a native object that is not being deleted.
+type question struct {
+	admission.Request
+	kind        kinds.Kind
+	object, old *unstructured.Unstructured
+}
+
+// natives answers requests about the native kinds. Whatever else comes, a
+// subresource or an object that is being deleted, passes.
+func natives(answer func(ctx context.Context, q question) (admission.Response, error)) handler {
+	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
+		kind, known := kinds.For(gvk(req))
+		if !known || subresource(req) {
+			return admission.Allowed(""), nil
+		}
+		object, old, err := objects(req)
+		if err != nil {
+			return admission.Response{}, err
+		}
+		if object.GetDeletionTimestamp() != nil {
+			return admission.Allowed(""), nil
+		}
+		return answer(ctx, question{Request: req, kind: kind, object: object, old: old})
+	}
 }
 
 func gvk(req admission.Request) schema.GroupVersionKind {

@@ -13,30 +13,19 @@ import (
 // hold keeps remote objects still on the hub. In a namespace that opts in it
 // labels them first.
 func hold(identity string, namespaceOptsIn bool) handler {
-	return func(_ context.Context, req admission.Request) (admission.Response, error) {
-		kind, known := kinds.For(gvk(req))
-		if !known || subresource(req) {
-			return admission.Allowed(""), nil
-		}
-		object, old, err := objects(req)
-		if err != nil {
-			return admission.Response{}, err
-		}
-		if object.GetDeletionTimestamp() != nil {
-			return admission.Allowed(""), nil
-		}
+	return natives(func(_ context.Context, q question) (admission.Response, error) {
 		var patch kinds.Patch
 		if namespaceOptsIn {
-			patch = kinds.OptIn(object, old)
+			patch = kinds.OptIn(q.object, q.old)
 		}
-		held, err := kinds.Hold(kind, object, old, kinds.Author(req.UserInfo.Username == identity))
+		held, err := kinds.Hold(q.kind, q.object, q.old, kinds.Author(q.UserInfo.Username == identity))
 		var malformed *field.Error
 		if errors.As(err, &malformed) {
-			return verdict(req, field.ErrorList{malformed}), nil
+			return verdict(q.Request, field.ErrorList{malformed}), nil
 		}
 		if err != nil {
 			return admission.Response{}, err
 		}
 		return patched(append(patch, held...), "held"), nil
-	}
+	})
 }

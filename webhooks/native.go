@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,35 +20,24 @@ import (
 // native refuses what could not be placed or moved, and warns when no target
 // matches.
 func native(reader client.Reader) handler {
-	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
-		kind, known := kinds.For(gvk(req))
-		if !known || subresource(req) {
-			return admission.Allowed(""), nil
-		}
-		object, old, err := objects(req)
-		if err != nil {
-			return admission.Response{}, err
-		}
-		if object.GetDeletionTimestamp() != nil {
-			return admission.Allowed(""), nil
-		}
-		cached := lookup{ctx: ctx, reader: reader, namespace: req.Namespace}
+	return natives(func(ctx context.Context, q question) (admission.Response, error) {
+		cached := lookup{ctx: ctx, reader: reader, namespace: q.Namespace}
 		errs := policies.ValidateNative(policies.NativeQuestion{
-			Kind:        kind,
-			Object:      object,
-			Old:         old,
+			Kind:        q.kind,
+			Object:      q.object,
+			Old:         q.old,
 			Namespace:   cached.namespaceMeta(),
 			Application: cached.application,
 		})
 		if cached.err != nil {
 			return admission.Response{}, cached.err
 		}
-		resp := verdict(req, errs)
-		if resp.Allowed && kinds.IsRemote(object) {
-			foresee(&resp, object, &cached)
+		resp := verdict(q.Request, errs)
+		if resp.Allowed && kinds.IsRemote(q.object) {
+			foresee(&resp, q.object, &cached)
 		}
 		return resp, cached.err
-	}
+	})
 }
 
 // foresee tells the user now what the scheduler would say later.
@@ -82,7 +72,9 @@ func shorten(text string) string {
 	if len(text) <= maxWarning {
 		return text
 	}
-	return text[:maxWarning-len("...")] + "..."
+	// A character that was cut in two is left out: the API server drops a
+	// warning that is not UTF-8.
+	return strings.ToValidUTF8(text[:maxWarning-len("...")], "") + "..."
 }
 
 // lookup reads from the cache, and keeps the first error.

@@ -2,10 +2,12 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -83,6 +85,12 @@ func (g guarded) Handle(ctx context.Context, req admission.Request) (resp admiss
 			resp = g.undecided(fmt.Errorf("%s: internal error", g.path))
 		}
 	}()
+	if req.UID == "" {
+		return admission.Errored(http.StatusBadRequest, errors.New("nothing is asked: this is no API server's AdmissionReview"))
+	}
+	if req.Operation == admissionv1.Delete || req.Operation == admissionv1.Connect {
+		return admission.Allowed("") // whatever a configuration sends us: nothing stands in the way of deletion
+	}
 	resp, err := g.handle(ctx, req)
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Webhook could not decide", "path", g.path)

@@ -20,7 +20,8 @@ func shield(identity string) handler {
 		if err != nil {
 			return admission.Response{}, err
 		}
-		if old == nil || !shielded(object) {
+		// What is stored decides: a status write cannot take the label off.
+		if old == nil || !shielded(old) {
 			return admission.Allowed(""), nil
 		}
 		return patched(kinds.Replace(object, old, "status"), "shielded"), nil

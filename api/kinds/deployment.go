@@ -38,7 +38,7 @@ func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (Pat
 	case IsRemote(old) && by == Portico:
 		return nil, nil // intake moves it, and says so itself
 	}
-	intent, _, err := IntentOf(old)
+	intent, err := intentBefore(object, old)
 	switch {
 	case err != nil:
 		return nil, err

@@ -47,6 +47,19 @@ func IntentOf(object *unstructured.Unstructured) (intent Intent, found bool, err
 	return intent, true, nil
 }
 
+// intentBefore reads the intent of the object that a change replaces. One that
+// cannot be read is an error until a change takes it off, and says nothing then.
+func intentBefore(object, old *unstructured.Unstructured) (Intent, error) {
+	intent, _, err := IntentOf(old)
+	if err == nil {
+		return intent, nil
+	}
+	if _, _, still := IntentOf(object); still != nil {
+		return Intent{}, err
+	}
+	return Intent{}, nil
+}
+
 // record returns the patch that stores an intent on its object.
 func (i Intent) record(object *unstructured.Unstructured) Patch {
 	data, err := json.Marshal(i)

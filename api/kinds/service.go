@@ -87,7 +87,7 @@ func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 		recorded, before = restored, now
 	case IsRemote(old):
 		var err error
-		if recorded, _, err = IntentOf(old); err != nil {
+		if recorded, err = intentBefore(object, old); err != nil {
 			return Intent{}, err
 		}
 		before = givenBy(old)

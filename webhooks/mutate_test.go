@@ -1,0 +1,341 @@
+package webhooks
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {app: web, workload.crossplane.io/schedule: remote}}
+spec:
+  replicas: 3
+  fieldOfNextYear: {kept: [1, 2.5, 9007199254740993]}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx}]}
+`
+
+const heldDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {app: web, workload.crossplane.io/schedule: remote}}
+spec:
+  replicas: 3
+  fieldOfNextYear: {kept: [1, 2.5, 9007199254740993]}
+  template:
+    metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}
+    spec: {containers: [{name: web, image: nginx}]}
+`
+
+const localDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {app: web}}
+spec: {template: {metadata: {labels: {app: web}}}}
+`
+
+// TestMutate asks each mutating webhook for real, and again about what it
+// answered: whatever is asked twice is answered once.
+func TestMutate(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		ask
+		want  string // as stored; empty: as it was sent
+		audit string
+	}{
+		"HoldCreate": {
+			reason: "A Deployment is held by its pod template, and nothing else of it is touched.",
+			ask:    ask{path: HoldPath, object: deployment},
+			want:   heldDeployment,
+			audit:  "held",
+		},
+		"HoldApply": {
+			reason: "To apply the manifest again, which knows nothing of the hold, keeps the hold.",
+			ask:    ask{path: HoldPath, object: deployment, old: heldDeployment},
+			want:   heldDeployment,
+			audit:  "held",
+		},
+		"HoldHeld": {
+			reason: "A Deployment that is held needs nothing.",
+			ask:    ask{path: HoldPath, object: heldDeployment, old: heldDeployment},
+		},
+		"HoldByPortico": {
+			reason: "Portico moves a Deployment in steps, and is not second-guessed.",
+			ask:    ask{path: HoldPath, object: deployment, old: heldDeployment, user: porticoUser},
+		},
+		"HoldRunning": {
+			reason: "A Deployment that runs here goes on until the target's copy does.",
+			ask: ask{path: HoldPath, old: localDeployment, object: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {app: web, workload.crossplane.io/schedule: remote}}
+spec: {template: {metadata: {labels: {app: web}}}}`},
+			want: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {app: web, workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{"moving":true}'}}
+spec: {template: {metadata: {labels: {app: web}}}}`,
+			audit: "held",
+		},
+		"Release": {
+			reason: "With its label gone, a Deployment is let go.",
+			ask: ask{path: HoldPath, old: heldDeployment, object: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {app: web}}
+spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}`},
+			want:  localDeployment,
+			audit: "held",
+		},
+		"HoldDamagedRecord": {
+			reason: "A record that cannot be read can be taken off, as the refusal says.",
+			ask: ask{path: HoldPath, object: heldDeployment, old: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}
+spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}}`},
+		},
+		"HoldDamagedService": {
+			reason: "So can a Service's; what it has then is taken for the hub's.",
+			ask: ask{
+				path:   HoldPath,
+				old:    `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}, spec: {clusterIP: 10.0.0.1}}`,
+				object: `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {clusterIP: 10.0.0.1}}`,
+			},
+			want:  `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{}'}}, spec: {clusterIP: 10.0.0.1}}`,
+			audit: "held",
+		},
+		"HoldService": {
+			reason: "What the user chose is told from what the hub will choose, and a load balancer is kept from the hub's cloud.",
+			ask: ask{path: HoldPath, object: `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: team-a, labels: {workload.crossplane.io/schedule: remote}}
+spec: {type: LoadBalancer, ports: [{port: 80, nodePort: 30080}]}`},
+			want: `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: team-a, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{"nodePorts":{"TCP/80":30080}}'}}
+spec: {type: LoadBalancer, loadBalancerClass: workload.crossplane.io/remote, ports: [{port: 80, nodePort: 30080}]}`,
+			audit: "held",
+		},
+		"HoldOtherKind": {
+			reason: "A kind Portico does not know passes, should a configuration send one.",
+			ask:    ask{path: HoldPath, object: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}}`},
+		},
+		"HoldOtherVersion": {
+			reason: "So does a version it was not written for.",
+			ask:    ask{path: HoldPath, object: `{apiVersion: apps/v2, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}}`},
+		},
+		"HoldScale": {
+			reason: "A subresource is another object than its kind says.",
+			ask:    ask{path: HoldPath, object: deployment, old: heldDeployment, subresource: "scale"},
+		},
+		"HoldFinalizer": {
+			reason: "What is being deleted is left alone, so that its finalizers come off.",
+			ask: ask{path: HoldPath, old: heldDeployment, object: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, deletionTimestamp: "2030-01-01T00:00:00Z"}
+spec: {template: {}}`},
+		},
+		"NamespaceCreate": {
+			reason: "In a namespace that opts in, an object is labelled and held at once.",
+			ask:    ask{path: HoldNamespacePath, object: localDeployment},
+			want: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {app: web, workload.crossplane.io/schedule: remote}}
+spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}`,
+			audit: "held",
+		},
+		"NamespaceNoLabels": {
+			reason: "Also one that has no labels at all.",
+			ask:    ask{path: HoldNamespacePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}`},
+			want: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}
+spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}}`,
+			audit: "held",
+		},
+		"NamespaceReapply": {
+			reason: "To apply a manifest without the label, which is how it was created, does not bring the object home.",
+			ask:    ask{path: HoldNamespacePath, old: heldDeployment, object: localDeployment},
+			want: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, labels: {app: web, workload.crossplane.io/schedule: remote}}
+spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}`,
+			audit: "held",
+		},
+		"NamespaceLater": {
+			reason: "What ran here before the namespace opted in stays.",
+			ask:    ask{path: HoldNamespacePath, old: localDeployment, object: localDeployment},
+		},
+		"NamespaceLocal": {
+			reason: "An object that says local stays.",
+			ask:    ask{path: HoldNamespacePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: local}}}`},
+		},
+		"Pin": {
+			reason: "The ReplicaSet of a held Deployment has no Pods.",
+			ask:    ask{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 3, other: 1}}`},
+			want:   `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0, other: 1}}`,
+			audit:  "pinned",
+		},
+		"PinUnsaid": {
+			reason: "No number of replicas means one.",
+			ask:    ask{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}}`},
+			want:   `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
+			audit:  "pinned",
+		},
+		"PinGoesHome": {
+			reason: "One whose label is taken off is an ordinary ReplicaSet again.",
+			ask: ask{
+				path:   PinPath,
+				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
+				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1}, spec: {replicas: 3}}`,
+			},
+		},
+		"PinOtherKind": {
+			reason: "Only ReplicaSets are pinned.",
+			ask:    ask{path: PinPath, object: heldDeployment},
+		},
+		"Shield": {
+			reason: "The hub's controllers know nothing of the target, and what they write is what was there.",
+			ask: ask{
+				path: ShieldPath, subresource: "status",
+				old:    heldDeployment + "status: {replicas: 3, readyReplicas: 3}",
+				object: heldDeployment + "status: {replicas: 0, observedGeneration: 7}",
+			},
+			want:  heldDeployment + "status: {replicas: 3, readyReplicas: 3}",
+			audit: "shielded",
+		},
+		"ShieldFirst": {
+			reason: "Where there was no status, there is none.",
+			ask: ask{
+				path: ShieldPath, subresource: "status",
+				old:    heldDeployment,
+				object: heldDeployment + "status: {replicas: 0}",
+			},
+			want:  heldDeployment,
+			audit: "shielded",
+		},
+		"ShieldUnchanged": {
+			reason: "A status that changes nothing needs no shield.",
+			ask: ask{
+				path: ShieldPath, subresource: "status",
+				old:    heldDeployment + "status: {replicas: 3}",
+				object: heldDeployment + "status: {replicas: 3}",
+			},
+		},
+		"ShieldPortico": {
+			reason: "Portico writes what the target says.",
+			ask: ask{
+				path: ShieldPath, subresource: "status", user: porticoUser,
+				old:    heldDeployment + "status: {replicas: 3}",
+				object: heldDeployment + "status: {replicas: 2}",
+			},
+		},
+		"ShieldRunning": {
+			reason: "A Deployment that still runs here has a status of its own.",
+			ask: ask{
+				path: ShieldPath, subresource: "status",
+				old:    deployment + "status: {replicas: 3}",
+				object: deployment + "status: {replicas: 2}",
+			},
+		},
+		"ShieldWithoutLabel": {
+			reason: "A status write cannot change labels, so leaving them out does not lift the shield.",
+			ask: ask{
+				path: ShieldPath, subresource: "status",
+				old:    heldDeployment + "status: {replicas: 3}",
+				object: localDeployment + "status: {replicas: 0}",
+			},
+			want:  localDeployment + "status: {replicas: 3}",
+			audit: "shielded",
+		},
+		"ShieldSpec": {
+			reason: "A write that is not of the status is not the shield's.",
+			ask: ask{
+				path:   ShieldPath,
+				old:    heldDeployment + "status: {replicas: 3}",
+				object: heldDeployment + "status: {replicas: 0}",
+			},
+		},
+		"ShieldShadow": {
+			reason: "A shadow's status is Portico's too.",
+			ask: ask{
+				path: ShieldPath, subresource: "status",
+				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 3}}`,
+				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 0}}`,
+			},
+			want:  `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 3}}`,
+			audit: "shielded",
+		},
+		"ShieldOrdinary": {
+			reason: "An ordinary ReplicaSet's is not.",
+			ask: ask{
+				path: ShieldPath, subresource: "status",
+				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1}, status: {replicas: 3}}`,
+				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1}, status: {replicas: 0}}`,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			hooks := front(t)
+			stored, resp := admit(t, hooks, tc.ask)
+			want := tc.want
+			if want == "" {
+				want = tc.object
+			}
+			if diff := cmp.Diff(parsed(t, want), parsed(t, stored)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if (tc.want == "") != (len(resp.Patch) == 0) {
+				t.Errorf("%s The patch is %s", tc.reason, resp.Patch)
+			}
+			var audit map[string]string
+			if tc.audit != "" {
+				audit = map[string]string{"decision": tc.audit}
+			}
+			if diff := cmp.Diff(audit, resp.AuditAnnotations); diff != "" {
+				t.Errorf("audit annotations (-want +got):\n%s", diff)
+			}
+
+			again := tc.ask
+			again.object = stored
+			if resp := review(t, hooks, again); !resp.Allowed || len(resp.Patch) > 0 {
+				t.Errorf("asked again about its own answer, it says %s %v", resp.Patch, resp.Result)
+			}
+			injected := tc.ask
+			injected.object = inject(t, stored)
+			if resp := review(t, hooks, injected); !resp.Allowed || len(resp.Patch) > 0 {
+				t.Errorf("asked again after another webhook's change, it says %s %v", resp.Patch, resp.Result)
+			}
+			dry := tc.ask
+			dry.dryRun = true
+			if diff := cmp.Diff(resp, review(t, hooks, dry)); diff != "" {
+				t.Errorf("a dry run has another answer (-real +dry):\n%s", diff)
+			}
+		})
+	}
+}
+
+// inject changes an object the way other webhooks do.
+func inject(t testing.TB, text string) string {
+	t.Helper()
+	object := parsed(t, text)
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	annotations["mesh.example.org/injected"] = "true"
+	metadata["annotations"] = annotations
+	return encode(t, object)
+}

@@ -1,0 +1,211 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+)
+
+// porticoUser is who Portico is in these tests.
+const porticoUser = "system:serviceaccount:portico-system:portico"
+
+var scheme = sync.OnceValue(func() *runtime.Scheme {
+	out := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
+		if err := add(out); err != nil {
+			panic(err)
+		}
+	}
+	return out
+})
+
+// front serves every webhook, the way the manager does, over a hub that holds
+// some objects. A write fails the test: webhooks have no side effects.
+func front(t testing.TB, hub ...client.Object) http.Handler {
+	t.Helper()
+	written := func(what string) error {
+		t.Errorf("a webhook wrote to the hub: %s", what)
+		return nil
+	}
+	return serve(fake.NewClientBuilder().WithScheme(scheme()).WithObjects(hub...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return written("create")
+		},
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			return written("delete")
+		},
+		DeleteAllOf: func(context.Context, client.WithWatch, client.Object, ...client.DeleteAllOfOption) error {
+			return written("delete all")
+		},
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			return written("update")
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return written("patch")
+		},
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return written("apply")
+		},
+	}).Build())
+}
+
+func serve(reader client.Reader) http.Handler {
+	server := webhook.NewServer(webhook.Options{})
+	Register(server, Options{Reader: reader, Identity: porticoUser, Scheme: scheme()})
+	return server.WebhookMux()
+}
+
+// ask is a question an API server asks.
+type ask struct {
+	path        string
+	operation   admissionv1.Operation // by default CREATE, or UPDATE when there is an old object
+	object, old string                // as YAML
+	subresource string
+	user        string
+	dryRun      bool
+}
+
+// request returns the AdmissionRequest of a question.
+func (a ask) request(t testing.TB) *admissionv1.AdmissionRequest {
+	t.Helper()
+	req := &admissionv1.AdmissionRequest{
+		UID: "review-1", Operation: a.operation, SubResource: a.subresource, DryRun: ptr.To(a.dryRun), Namespace: "team-a",
+	}
+	req.UserInfo.Username = a.user
+	about := a.object
+	if about == "" {
+		about = a.old
+	}
+	subject := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(about), &subject.Object); err != nil {
+		t.Fatal(err)
+	}
+	gvk := subject.GroupVersionKind()
+	req.Kind = metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
+	req.Name = subject.GetName()
+	if req.Operation == "" {
+		req.Operation = admissionv1.Create
+		if a.old != "" {
+			req.Operation = admissionv1.Update
+		}
+	}
+	raw := func(text string) runtime.RawExtension {
+		if text == "" {
+			return runtime.RawExtension{}
+		}
+		data, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runtime.RawExtension{Raw: data}
+	}
+	req.Object, req.OldObject = raw(a.object), raw(a.old)
+	return req
+}
+
+// review asks a question and returns the answer.
+func review(t testing.TB, hooks http.Handler, a ask) *admissionv1.AdmissionResponse {
+	t.Helper()
+	return post(t, hooks, a.path, a.request(t))
+}
+
+func post(t testing.TB, hooks http.Handler, path string, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request:  req,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp := send(t, hooks, path, "application/json", body)
+	if resp.UID != types.UID("review-1") {
+		t.Errorf("the answer is to %q, which is not what was asked", resp.UID)
+	}
+	return resp
+}
+
+// send posts a body as it is.
+func send(t testing.TB, hooks http.Handler, path, contentType string, body []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	w := httptest.NewRecorder()
+	hooks.ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s answered with HTTP status %d, which an API server takes for no answer at all", path, w.Code)
+	}
+	var answer admissionv1.AdmissionReview
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("reading the answer %q: %v", w.Body, err)
+	}
+	if answer.Response == nil {
+		t.Fatalf("there is no answer in %q", w.Body)
+	}
+	return answer.Response
+}
+
+// admit asks, applies the patch to the object, and returns what would be stored.
+func admit(t testing.TB, hooks http.Handler, a ask) (stored string, resp *admissionv1.AdmissionResponse) {
+	t.Helper()
+	resp = review(t, hooks, a)
+	if !resp.Allowed {
+		t.Fatalf("refused: %v", resp.Result)
+	}
+	object := a.request(t).Object.Raw
+	if len(resp.Patch) > 0 {
+		patch, err := jsonpatch.DecodePatch(resp.Patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if object, err = patch.Apply(object); err != nil {
+			t.Fatalf("applying %s: %v", resp.Patch, err)
+		}
+	}
+	return string(object), resp
+}
+
+// parsed reads YAML or JSON, to compare, with whole numbers as they are.
+func parsed(t testing.TB, text string) map[string]any {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := utiljson.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func encode(t testing.TB, object any) string {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
