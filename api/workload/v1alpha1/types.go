@@ -19,7 +19,7 @@ type TargetReference struct {
 // +kubebuilder:validation:XValidation:rule="self.template.apiVersion == oldSelf.template.apiVersion",fieldPath=".template",message="apiVersion cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="self.template.kind == oldSelf.template.kind",fieldPath=".template",message="kind cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="self.template.metadata.name == oldSelf.template.metadata.name",fieldPath=".template",message="metadata.name cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || (has(self.targetRef) && self.targetRef.name == oldSelf.targetRef.name)",fieldPath=".targetRef",message="cannot change once set, because the object on the old target would be orphaned; delete and re-create the KubernetesApplicationResource"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || (has(self.targetRef) && (self.targetRef.name == oldSelf.targetRef.name || (has(self.leavingTargetRef) && self.leavingTargetRef.name == oldSelf.targetRef.name)))",fieldPath=".targetRef",message="cannot change once set, because the object on the old target would be orphaned; drain the target, or delete and re-create the KubernetesApplicationResource"
 type KubernetesApplicationResourceSpec struct {
 	// Template is the object to run on the target, of any kind, preserved
 	// whole. Its apiVersion, kind, name and namespace are immutable. An object
@@ -32,6 +32,11 @@ type KubernetesApplicationResourceSpec struct {
 	// sets it; once set it does not change.
 	// +optional
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
+
+	// LeavingTargetRef names the KubernetesTarget the object ran on before, while
+	// it is moving to TargetRef: it is deleted there once it is ready here.
+	// +optional
+	LeavingTargetRef *TargetReference `json:"leavingTargetRef,omitempty"`
 
 	// TargetSelector selects the KubernetesTarget of a resource that belongs to
 	// no application (S4).
@@ -96,13 +101,79 @@ type KubernetesApplicationResourceList struct {
 	Items           []KubernetesApplicationResource `json:"items"`
 }
 
-// KubernetesTargetSpec says how to reach a cluster.
+// ClusterReference names the resource that stands for a managed cluster.
+type ClusterReference struct {
+	// APIVersion of the resource.
+	// +kubebuilder:validation:MinLength=1
+	APIVersion string `json:"apiVersion"`
+	// Kind of the resource: any cluster-scoped managed resource (S1), or Cluster
+	// of cluster.x-k8s.io in the target's own namespace.
+	// +kubebuilder:validation:MinLength=1
+	Kind string `json:"kind"`
+	// Name of the resource.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// Allowance narrows what may be sent to a target.
+type Allowance struct {
+	// Kinds that may be sent. Empty allows every kind.
+	// +listType=atomic
+	// +optional
+	Kinds []metav1.GroupKind `json:"kinds,omitempty"`
+	// Namespaces on the target that may be sent to; "team-*" stands for all that
+	// begin with "team-". Empty allows all but kube-* and Portico's own, which
+	// have to be named to be allowed.
+	// +listType=set
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// Impersonation is who Portico acts as on a target. "{namespace}" in a value
+// stands for the namespace of the target on the hub.
+type Impersonation struct {
+	// User to act as.
+	// +kubebuilder:validation:MinLength=1
+	User string `json:"user"`
+	// Groups the user is in.
+	// +listType=set
+	// +optional
+	Groups []string `json:"groups,omitempty"`
+}
+
+// KubernetesTargetSpec says how to reach a cluster, and who may go there.
 type KubernetesTargetSpec struct {
+	// ClusterRef names the managed cluster to publish. Portico copies its
+	// connection Secret here and sets ConnectionSecretRef, which wins where both
+	// are given.
+	// +optional
+	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
+
 	// ConnectionSecretRef names the Secret in this namespace that holds the
 	// connection: a kubeconfig, or an endpoint with clusterCA and either
 	// clientCert and clientKey, token, or username and password.
 	// +optional
 	ConnectionSecretRef *corev1.LocalObjectReference `json:"connectionSecretRef,omitempty"`
+
+	// Unschedulable keeps new applications away; those that are here stay.
+	// +optional
+	Unschedulable bool `json:"unschedulable,omitempty"`
+
+	// Taints keep away applications that do not tolerate them, as a node's do
+	// Pods. NoSchedule keeps new ones away, PreferNoSchedule if there is another
+	// target; NoExecute counts as NoSchedule.
+	// +listType=atomic
+	// +optional
+	Taints []corev1.Taint `json:"taints,omitempty"`
+
+	// Allow narrows what may be sent to the cluster.
+	// +optional
+	Allow *Allowance `json:"allow,omitempty"`
+
+	// Impersonate makes Portico act on the cluster as somebody with fewer rights
+	// than the connection Secret gives.
+	// +optional
+	Impersonate *Impersonation `json:"impersonate,omitempty"`
 }
 
 // KubernetesTargetStatus is what is known of the cluster.
@@ -113,9 +184,24 @@ type KubernetesTargetStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// Cluster that is published: the managed cluster's kind and name, or the host
+	// of the connection Secret's endpoint.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+
 	// ServerVersion is the target's Kubernetes version, such as v1.36.3.
 	// +optional
 	ServerVersion string `json:"serverVersion,omitempty"`
+
+	// LastContactTime is when the target last answered before it stopped, or when
+	// it began to answer.
+	// +optional
+	LastContactTime *metav1.Time `json:"lastContactTime,omitempty"`
+
+	// CredentialExpiryTime is when the connection Secret's client certificate or
+	// token ends, where that can be known.
+	// +optional
+	CredentialExpiryTime *metav1.Time `json:"credentialExpiryTime,omitempty"`
 }
 
 // KubernetesTarget publishes a cluster to a namespace: applications of that
@@ -124,6 +210,7 @@ type KubernetesTargetStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=crossplane,shortName=kt
+// +kubebuilder:printcolumn:name="CLUSTER",type="string",JSONPath=".status.cluster"
 // +kubebuilder:printcolumn:name="REACHABLE",type="string",JSONPath=".status.conditions[?(@.type=='TargetReachable')].status"
 // +kubebuilder:printcolumn:name="VERSION",type="string",JSONPath=".status.serverVersion"
 // +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"

@@ -37,6 +37,16 @@ const (
 	// TargetSelectorAnnotation selects targets by label, in label-selector
 	// syntax ("env=prod,region in (eu-1,eu-2)"), on an object or its namespace.
 	TargetSelectorAnnotation = Group + "/target-selector"
+	// TolerationsAnnotation lets an object's application be scheduled to tainted
+	// targets, in the syntax of kubectl taint ("key=value:NoSchedule,other"), on
+	// an object or its namespace.
+	TolerationsAnnotation = Group + "/tolerations"
+	// MoveFromAnnotation asks the scheduler to move a KubernetesApplication off
+	// the target it names, if that is where it is. The scheduler removes it.
+	MoveFromAnnotation = Group + "/move-from"
+	// ReleaseAnnotation on a KubernetesTarget, with the value "true", lets it be
+	// deleted although resources are on it. What they made there stays behind.
+	ReleaseAnnotation = Group + "/release"
 	// IntentAnnotation records what admission alone can tell: which of the
 	// fields the hub allocates were the user's own. See kinds.Intent.
 	IntentAnnotation = Group + "/intent"

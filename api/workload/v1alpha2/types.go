@@ -48,7 +48,7 @@ type ResourceTemplateSpec struct {
 // which targets it may run on.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.targetSelector) == has(oldSelf.targetSelector) && (!has(self.targetSelector) || self.targetSelector == oldSelf.targetSelector)",fieldPath=".targetSelector",message="cannot change, because every resource would have to move; delete and re-create the KubernetesApplication"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || (has(self.targetRef) && self.targetRef.name == oldSelf.targetRef.name)",fieldPath=".targetRef",message="cannot change once set, because every resource would have to move; delete and re-create the KubernetesApplication"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || has(self.targetRef)",fieldPath=".targetRef",message="cannot be removed once set; drain the target to move its applications to others"
 type KubernetesApplicationSpec struct {
 	// ResourceSelector selects the application's resources by label. It is
 	// documentation: membership follows from the templates.
@@ -64,6 +64,12 @@ type KubernetesApplicationSpec struct {
 	// scheduler sets it; once set it does not change.
 	// +optional
 	TargetRef *v1alpha1.TargetReference `json:"targetRef,omitempty"`
+
+	// Tolerations let the application be scheduled to targets with matching
+	// taints.
+	// +listType=atomic
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// ResourceTemplates of the application. Empty for the applications
 	// Portico makes from native objects.

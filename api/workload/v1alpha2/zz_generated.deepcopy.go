@@ -88,6 +88,13 @@ func (in *KubernetesApplicationSpec) DeepCopyInto(out *KubernetesApplicationSpec
 		*out = new(v1alpha1.TargetReference)
 		**out = **in
 	}
+	if in.Tolerations != nil {
+		in, out := &in.Tolerations, &out.Tolerations
+		*out = make([]v1.Toleration, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.ResourceTemplates != nil {
 		in, out := &in.ResourceTemplates, &out.ResourceTemplates
 		*out = make([]ResourceTemplate, len(*in))
