@@ -4,6 +4,7 @@ package application
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -63,12 +64,13 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := c.hub.List(ctx, &members, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the resources of application %s: %w", req, err)
 	}
+	// One resource that is refused holds up no other, nor the summary.
+	var errs []error
 	for i := range members.Items {
-		if err := c.place(ctx, app, &members.Items[i]); err != nil {
-			return reconcile.Result{}, err
-		}
+		errs = append(errs, c.place(ctx, app, &members.Items[i]))
 	}
-	return reconcile.Result{}, c.report(ctx, app, members.Items)
+	errs = append(errs, c.report(ctx, app, members.Items))
+	return reconcile.Result{}, errors.Join(errs...)
 }
 
 // place gives a resource the application's target, and with it the finalizer
@@ -82,8 +84,12 @@ func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplicat
 	if app.Spec.TargetRef != nil {
 		resource.Spec.TargetRef = app.Spec.TargetRef.DeepCopy()
 		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
-		err := c.hub.Patch(ctx, resource, client.MergeFrom(before), client.FieldOwner(v1alpha1.ApplicationManager))
-		return client.IgnoreNotFound(err)
+		// Locked, because a merge patch replaces all finalizers.
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := c.hub.Patch(ctx, resource, patch, client.FieldOwner(v1alpha1.ApplicationManager)); err != nil {
+			return client.IgnoreNotFound(fmt.Errorf("placing resource %s: %w", client.ObjectKeyFromObject(resource), err))
+		}
+		return nil
 	}
 	scheduled := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.Scheduled)
 	if scheduled == nil {

@@ -25,10 +25,10 @@ func summarize(app *v1alpha2.KubernetesApplication, members []v1alpha1.Kubernete
 		if m.Status.State == v1alpha1.StateFailed {
 			failed++
 		}
-		if !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.Synced) {
+		if !isCurrentTrue(&m, v1alpha1.Synced) {
 			unsynced = append(unsynced, m.Name)
 		}
-		if !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.Ready) {
+		if !isCurrentTrue(&m, v1alpha1.Ready) {
 			unready = append(unready, m.Name)
 		}
 	}
@@ -59,6 +59,13 @@ func summarize(app *v1alpha2.KubernetesApplication, members []v1alpha1.Kubernete
 	}
 	set(v1alpha1.Synced, v1alpha1.ReasonApplied, "applied", unsynced)
 	set(v1alpha1.Ready, v1alpha1.ReasonAvailable, "ready", unready)
+}
+
+// isCurrentTrue tells whether a condition holds for what the resource asks for
+// now, rather than for what it asked for before.
+func isCurrentTrue(resource *v1alpha1.KubernetesApplicationResource, kind string) bool {
+	c := meta.FindStatusCondition(resource.Status.Conditions, kind)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration >= resource.Generation
 }
 
 // some lists the first few names of many.

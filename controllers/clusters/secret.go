@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -27,22 +28,23 @@ func Config(data map[string][]byte) (*rest.Config, error) {
 }
 
 func fromKubeconfig(raw []byte) (*rest.Config, error) {
+	// What a parser says of the file may quote it, and with it a credential; so
+	// may its names, which anything can be pasted into.
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		// The parser's error may quote the file, and with it a credential.
 		return nil, errors.New("key kubeconfig is not a kubeconfig in YAML or JSON")
 	}
 	current, ok := config.Contexts[config.CurrentContext]
 	if !ok {
-		return nil, fmt.Errorf("key kubeconfig: current-context %q is not among its contexts", config.CurrentContext)
+		return nil, errors.New("key kubeconfig: its current-context is not among its contexts")
 	}
 	cluster, ok := config.Clusters[current.Cluster]
 	if !ok {
-		return nil, fmt.Errorf("key kubeconfig: context %q names cluster %q, which is not in the file", config.CurrentContext, current.Cluster)
+		return nil, errors.New("key kubeconfig: its current context names a cluster that is not in the file")
 	}
 	user, ok := config.AuthInfos[current.AuthInfo]
 	if !ok {
-		return nil, fmt.Errorf("key kubeconfig: context %q names user %q, which is not in the file", config.CurrentContext, current.AuthInfo)
+		return nil, errors.New("key kubeconfig: its current context names a user that is not in the file")
 	}
 	if err := refuse(cluster, user); err != nil {
 		return nil, fmt.Errorf("key kubeconfig: %w", err)
@@ -51,7 +53,13 @@ func fromKubeconfig(raw []byte) (*rest.Config, error) {
 	if err != nil {
 		return nil, errors.New("key kubeconfig does not describe a usable connection")
 	}
-	return out, verifyServer(out.Host, "key kubeconfig: server")
+	if err := verifyServer(out.Host, "key kubeconfig: server"); err != nil {
+		return nil, err
+	}
+	if !credential(out) {
+		return nil, errors.New("key kubeconfig: its current user has no credential; embed a client certificate and key, or a token")
+	}
+	return out, verifyTLS(out)
 }
 
 // refuse names what Portico does not follow in somebody else's kubeconfig.
@@ -70,7 +78,8 @@ func refuse(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 }
 
 func fromKeys(data map[string][]byte) (*rest.Config, error) {
-	endpoint := string(data[v1alpha1.SecretEndpoint])
+	// Files that Secrets are made from end in a line break.
+	endpoint := strings.TrimSpace(string(data[v1alpha1.SecretEndpoint]))
 	if endpoint == "" {
 		return nil, fmt.Errorf("has neither key %s nor key %s", v1alpha1.SecretKubeconfig, v1alpha1.SecretEndpoint)
 	}
@@ -81,30 +90,44 @@ func fromKeys(data map[string][]byte) (*rest.Config, error) {
 		Host:        endpoint,
 		Username:    string(data[v1alpha1.SecretUsername]),
 		Password:    string(data[v1alpha1.SecretPassword]),
-		BearerToken: string(data[v1alpha1.SecretToken]),
+		BearerToken: strings.TrimSpace(string(data[v1alpha1.SecretToken])),
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData:   data[v1alpha1.SecretClusterCA],
 			CertData: data[v1alpha1.SecretClientCert],
 			KeyData:  data[v1alpha1.SecretClientKey],
 		},
 	}
-	if (len(config.CertData) == 0) != (len(config.KeyData) == 0) {
+	switch {
+	case (len(config.CertData) == 0) != (len(config.KeyData) == 0):
 		return nil, fmt.Errorf("keys %s and %s are given together or not at all", v1alpha1.SecretClientCert, v1alpha1.SecretClientKey)
-	}
-	if len(config.CertData) == 0 && config.BearerToken == "" && config.Username == "" {
+	case config.BearerToken != "" && config.Username != "":
+		return nil, fmt.Errorf("keys %s and %s are not given together", v1alpha1.SecretToken, v1alpha1.SecretUsername)
+	case !credential(config):
 		return nil, fmt.Errorf("has no credential: give %s and %s, or %s, or %s and %s", v1alpha1.SecretClientCert,
 			v1alpha1.SecretClientKey, v1alpha1.SecretToken, v1alpha1.SecretUsername, v1alpha1.SecretPassword)
 	}
-	if _, err := rest.TLSConfigFor(config); err != nil {
-		return nil, errors.New("its certificates or key are not PEM, or do not belong together")
-	}
-	return config, nil
+	return config, verifyTLS(config)
+}
+
+func credential(config *rest.Config) bool {
+	return len(config.CertData) > 0 || config.BearerToken != "" || config.Username != ""
 }
 
 func verifyServer(server, what string) error {
 	u, err := url.Parse(server)
 	if err != nil || u.Host == "" || u.Scheme != "https" {
 		return fmt.Errorf("%s is not an https URL", what)
+	}
+	if u.User != nil {
+		return fmt.Errorf("%s contains a user name; give credentials apart from it", what)
+	}
+	return nil
+}
+
+// verifyTLS tries what the connection would, which quotes what it cannot use.
+func verifyTLS(config *rest.Config) error {
+	if _, err := rest.TLSConfigFor(config); err != nil {
+		return errors.New("its certificates or key are not PEM, or do not belong together")
 	}
 	return nil
 }

@@ -3,6 +3,8 @@
 package narrate
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +53,11 @@ func Changes(before, after []metav1.Condition) []Event {
 			if quiet(kind, is.Reason) {
 				continue
 			}
+			// An outage is one piece of news, however it shows from one probe
+			// to the next, and whoever probes.
+			if kind == v1alpha1.TargetReachable && was != nil && was.Status == is.Status && was.Reason == is.Reason {
+				continue
+			}
 			out = append(out, Event{Warning: true, Reason: is.Reason, Note: is.Message})
 		}
 	}
@@ -84,7 +91,7 @@ func shorten(note string) string {
 	if len(note) <= maxNote {
 		return note
 	}
-	return note[:maxNote-len("...")] + "..."
+	return strings.ToValidUTF8(note[:maxNote-len("...")], "") + "..." // not within a character
 }
 
 // Subject is the object a resource's story is told on: the native object that

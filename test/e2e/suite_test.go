@@ -144,11 +144,19 @@ func newNamespace(targets ...*cluster.Cluster) string {
 }
 
 // publish makes a target of a namespace, labelled with its environment.
-func publish(namespace string, target *cluster.Cluster) {
+func publish(namespace string, on *cluster.Cluster) {
 	GinkgoHelper()
-	name := target.Name()
+	name := on.Name()
 	kubectl(hub, "-n", namespace, "create", "secret", "generic", name, "--from-file=kubeconfig="+userKubeconfig[name])
-	apply(namespace, fmt.Sprintf(`
+	apply(namespace, target(name))
+	Eventually(func() string {
+		return get(hub, namespace, "kubernetestarget/"+name, ".status.conditions[?(@.type=='TargetReachable')].status")
+	}).Should(Equal("True"))
+}
+
+// target is a KubernetesTarget, labelled with its environment.
+func target(name string) string {
+	return fmt.Sprintf(`
 apiVersion: workload.crossplane.io/v1alpha1
 kind: KubernetesTarget
 metadata:
@@ -156,10 +164,7 @@ metadata:
   labels: {env: %[1]s}
 spec:
   connectionSecretRef: {name: %[1]s}
-`, name))
-	Eventually(func() string {
-		return get(hub, namespace, "kubernetestarget/"+name, ".status.conditions[?(@.type=='TargetReachable')].status")
-	}).Should(Equal("True"))
+`, name)
 }
 
 // web is a Deployment; edits replace parts of it, pairwise.

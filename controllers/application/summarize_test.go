@@ -1,0 +1,130 @@
+package application
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+)
+
+// member returns a resource of generation 2 in a state, with the conditions
+// that are true of a generation.
+func member(name string, state v1alpha1.ResourceState, generation int64, holds ...string) v1alpha1.KubernetesApplicationResource {
+	out := v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 2}}
+	out.Status.State = state
+	for _, kind := range []string{v1alpha1.Synced, v1alpha1.Ready} {
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, ObservedGeneration: generation}
+		if slices.Contains(holds, kind) {
+			c.Status = metav1.ConditionTrue
+		}
+		out.Status.Conditions = append(out.Status.Conditions, c)
+	}
+	return out
+}
+
+func TestSummarize(t *testing.T) {
+	const synced, ready = v1alpha1.Synced, v1alpha1.Ready
+	status := func(state v1alpha1.ResourceState, desired, submitted int32, conditions ...metav1.Condition) v1alpha2.KubernetesApplicationStatus {
+		for i := range conditions {
+			conditions[i].ObservedGeneration = 5
+		}
+		return v1alpha2.KubernetesApplicationStatus{State: state, DesiredResources: desired, SubmittedResources: submitted, Conditions: conditions}
+	}
+	yes := func(kind, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+	}
+	no := func(kind, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
+	var many []v1alpha1.KubernetesApplicationResource
+	for i := range 7 {
+		many = append(many, member(fmt.Sprintf("r%d", 7-i), "", 2))
+	}
+
+	cases := map[string]struct {
+		reason  string
+		target  string
+		members []v1alpha1.KubernetesApplicationResource
+		want    v1alpha2.KubernetesApplicationStatus
+	}{
+		"NoTarget": {
+			reason:  "While there is no target, that is why nothing works.",
+			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StatePending, 2)},
+			want: status(v1alpha1.StatePending, 1, 0,
+				no(synced, v1alpha1.ReasonNotScheduled, "0 of 1 resources applied; not yet: web"),
+				no(ready, v1alpha1.ReasonNotScheduled, "0 of 1 resources ready; not yet: web")),
+		},
+		"JustPlaced": {
+			reason:  "Placed, and nothing sent yet.",
+			target:  "eu-1",
+			members: []v1alpha1.KubernetesApplicationResource{member("web", "", 2)},
+			want: status(v1alpha1.StateScheduled, 1, 0,
+				no(synced, v1alpha1.ReasonPartiallyApplied, "0 of 1 resources applied; not yet: web"),
+				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 1 resources ready; not yet: web")),
+		},
+		"Half": {
+			reason:  "Those that are not done are named.",
+			target:  "eu-1",
+			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateSubmitted, 2, synced), member("db", v1alpha1.StateFailed, 2)},
+			want: status(v1alpha1.StatePartiallySubmitted, 2, 1,
+				no(synced, v1alpha1.ReasonPartiallyApplied, "1 of 2 resources applied; not yet: db"),
+				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 2 resources ready; not yet: db, web")),
+		},
+		"AllFailed": {
+			reason:  "Nothing was accepted.",
+			target:  "eu-1",
+			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateFailed, 2), member("db", "", 2)},
+			want: status(v1alpha1.StateFailed, 2, 0,
+				no(synced, v1alpha1.ReasonPartiallyApplied, "0 of 2 resources applied; not yet: db, web"),
+				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 2 resources ready; not yet: db, web")),
+		},
+		"Ready": {
+			reason:  "All is well.",
+			target:  "eu-1",
+			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateSubmitted, 2, synced, ready), member("db", v1alpha1.StateSubmitted, 2, synced, ready)},
+			want: status(v1alpha1.StateSubmitted, 2, 2,
+				yes(synced, v1alpha1.ReasonApplied, "2 of 2 resources applied"),
+				yes(ready, v1alpha1.ReasonAvailable, "2 of 2 resources ready")),
+		},
+		"Outdated": {
+			reason:  "What was true of the last generation is not yet true of this one: somebody waits for it.",
+			target:  "eu-1",
+			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateSubmitted, 1, synced, ready)},
+			want: status(v1alpha1.StateSubmitted, 1, 1,
+				no(synced, v1alpha1.ReasonPartiallyApplied, "0 of 1 resources applied; not yet: web"),
+				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 1 resources ready; not yet: web")),
+		},
+		"Many": {
+			reason:  "Of many, a few are named, in the same order every time.",
+			target:  "eu-1",
+			members: many,
+			want: status(v1alpha1.StateScheduled, 7, 0,
+				no(synced, v1alpha1.ReasonPartiallyApplied, "0 of 7 resources applied; not yet: r1, r2, r3, r4, r5 and 2 more"),
+				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 7 resources ready; not yet: r1, r2, r3, r4, r5 and 2 more")),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop", Generation: 5}}
+			if tc.target != "" {
+				app.Spec.TargetRef = &v1alpha1.TargetReference{Name: tc.target}
+			}
+			summarize(app, tc.members)
+			if diff := cmp.Diff(tc.want, app.Status, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			before := app.DeepCopy()
+			slices.Reverse(tc.members)
+			summarize(app, tc.members)
+			if diff := cmp.Diff(before.Status, app.Status); diff != "" {
+				t.Errorf("the same resources in another order have another summary (-one +other):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,192 @@
+package clusters
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+
+// call is how client-go reports a call that did not reach a server.
+func call(err error) error {
+	return fmt.Errorf("applying: %w", &url.Error{Op: "Patch", URL: "https://10.0.0.1:41234/apis", Err: err})
+}
+
+func dial(err error) error {
+	return call(&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 41234}, Err: err})
+}
+
+// timeout is what a connection that hangs ends with.
+type timeout struct{}
+
+func (timeout) Error() string   { return "i/o timeout" }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
+
+func answered(code int) error {
+	return apierrors.NewGenericServerResponse(code, "get", deployments, "web", "busy at 12:34:56", 0, true)
+}
+
+func TestJudge(t *testing.T) {
+	const distrusted = "presents a certificate that the connection secret's CA does not vouch for"
+	up := State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Version: "v1.36.3"}
+	down := func(message string) State {
+		return State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: message}
+	}
+	certificate := func(err error) error { return call(&tls.CertificateVerificationError{Err: err}) }
+
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   State
+		lost   bool // a call that ends so asks for a probe
+	}{
+		"Answers":      {reason: "It answers.", want: up},
+		"Forbidden":    {reason: "It knows who asks, and says no.", err: apierrors.NewForbidden(deployments, "web", nil), want: up},
+		"Unauthorized": {reason: "A credential that expired shows here first.", err: apierrors.NewUnauthorized("token expired at 12:34:56"), want: State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnauthorized, Message: "does not accept the credentials of the connection secret"}, lost: true},
+
+		"UnknownCA":    {reason: "Its certificate is another CA's.", err: certificate(x509.UnknownAuthorityError{}), want: down(distrusted), lost: true},
+		"OtherHost":    {reason: "Its certificate is for another name.", err: certificate(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "eu-1"}), want: down(distrusted), lost: true},
+		"Expired":      {reason: "Its certificate has expired; when is not said, because it would be said anew each time.", err: certificate(x509.CertificateInvalidError{Reason: x509.Expired}), want: down(distrusted), lost: true},
+		"NoName":       {reason: "Its name is unknown.", err: dial(&net.DNSError{Err: "no such host", Name: "eu-1", IsNotFound: true}), want: down("has a name that does not resolve"), lost: true},
+		"SlowName":     {reason: "Also when the name server does not answer.", err: dial(&net.DNSError{Err: "i/o timeout", Name: "eu-1", IsTimeout: true}), want: down("has a name that does not resolve"), lost: true},
+		"Refuses":      {reason: "Nobody listens there.", err: dial(errors.New("connect: connection refused")), want: down("refuses connections"), lost: true},
+		"Hangs":        {reason: "It took the connection and is silent.", err: dial(timeout{}), want: down("does not answer in time"), lost: true},
+		"TooLate":      {reason: "Our own patience ended.", err: call(context.DeadlineExceeded), want: down("does not answer in time"), lost: true},
+		"BareDeadline": {reason: "It may end before a call is made.", err: context.DeadlineExceeded, want: down("does not answer in time"), lost: true},
+		"Cut":          {reason: "The connection broke.", err: call(io.ErrUnexpectedEOF), want: down("does not answer"), lost: true},
+		"NotOne":       {reason: "Something answers that is no API server.", err: errors.New("the answer is not a Kubernetes API server's"), want: down("does not answer")},
+
+		"NotReady":   {reason: "It is starting, or stopping.", err: answered(http.StatusServiceUnavailable), want: down("answers with status 503"), lost: true},
+		"BadGateway": {reason: "A load balancer answers in its stead.", err: answered(http.StatusBadGateway), want: down("answers with status 502"), lost: true},
+		"Gateway":    {reason: "Or waits in its stead.", err: answered(http.StatusGatewayTimeout), want: down("answers with status 504"), lost: true},
+		"Internal":   {reason: "It is there, and fails.", err: answered(http.StatusInternalServerError), want: down("answers with status 500")},
+		"Busy":       {reason: "It is there, and has too much to do.", err: apierrors.NewTooManyRequests("busy", 1), want: down("answers with status 429")},
+		"TryAgain":   {reason: "It says itself that it took too long.", err: apierrors.NewServerTimeout(deployments, "patch", 1), want: down("answers with status 500"), lost: true},
+		"Took":       {reason: "Or that the request did.", err: apierrors.NewTimeoutError("slow", 1), want: down("answers with status 504"), lost: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			version := ""
+			if tc.want.Up() && tc.err == nil {
+				version = "v1.36.3"
+			}
+			want := tc.want
+			want.Version = version
+			if diff := cmp.Diff(want, judge(version, tc.err)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if got := Lost(tc.err); got != tc.lost {
+				t.Errorf("Lost = %t, want %t: %s", got, tc.lost, tc.reason)
+			}
+		})
+	}
+}
+
+// TestLostRefusals are errors of calls that a target answered.
+func TestLostRefusals(t *testing.T) {
+	for name, err := range map[string]error{
+		"Invalid":  apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", nil),
+		"Conflict": apierrors.NewConflict(deployments, "web", errors.New("changed")),
+		"NotFound": apierrors.NewNotFound(deployments, "web"),
+		"Denied":   fmt.Errorf("applying: %w", apierrors.NewForbidden(deployments, "web", nil)),
+		"Ours":     errors.New("encoding the template"),
+	} {
+		if Lost(err) {
+			t.Errorf("%s: %v is taken for an outage", name, err)
+		}
+	}
+}
+
+func TestCondition(t *testing.T) {
+	since := time.Date(2030, 1, 1, 12, 0, 0, 0, time.FixedZone("CET", 3600))
+	cases := map[string]struct {
+		reason string
+		state  State
+		want   metav1.Condition
+	}{
+		"Up": {
+			reason: "A target that answers needs few words.",
+			state:  State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Since: since, Version: "v1.36.3"},
+			want:   metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "target eu-1 answers"},
+		},
+		"Down": {
+			reason: "Since when matters most to who waits; it is said in one time zone, and does not change while it lasts.",
+			state:  State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: "refuses connections", Since: since},
+			want:   metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: "target eu-1 refuses connections; not reached since 2030-01-01T11:00:00Z"},
+		},
+		"Unknown": {
+			reason: "It was not asked yet, so there is no since.",
+			state:  State{Reachable: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting, Message: "is being connected", Since: since},
+			want:   metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting, Message: "target eu-1 is being connected"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.want.Type, tc.want.ObservedGeneration, tc.want.LastTransitionTime = v1alpha1.TargetReachable, 4, metav1.NewTime(since)
+			if diff := cmp.Diff(tc.want, tc.state.Condition("eu-1", 4)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.state.Condition("eu-1", 4), tc.state.Condition("eu-1", 4)); diff != "" {
+				t.Errorf("one state has two conditions:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestBackoff is quick at first, because most outages are restarts, and never
+// slower than the probes of a target that answers.
+func TestBackoff(t *testing.T) {
+	const interval = 10 * time.Second
+	backoff := (&Connection{options: Options{ProbeInterval: interval}}).backoff()
+	const jitter = 1.2
+	at := float64(time.Second)
+	for step := range 200 {
+		wait := float64(backoff.Step())
+		if wait < at || wait > at*jitter {
+			t.Fatalf("probe %d waits %s, want between %s and a fifth more", step, time.Duration(wait), time.Duration(at))
+		}
+		at = min(at*1.5, float64(interval))
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		body   string
+		want   string // empty: refused
+	}{
+		"Kubernetes":  {reason: "An API server says its version.", body: `{"major": "1", "minor": "36", "gitVersion": "v1.36.3", "new": {}}`, want: "v1.36.3"},
+		"Distributor": {reason: "Some add to it.", body: `{"gitVersion": "v1.36.3-eks-1234"}`, want: "v1.36.3-eks-1234"},
+		"Page":        {reason: "A sign-in page is not an API server.", body: `<html>secret</html>`},
+		"OtherJSON":   {reason: "Nor is any server that speaks JSON.", body: `{"error": "secret"}`},
+		"Empty":       {reason: "Nor is one that says nothing."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseVersion([]byte(tc.body))
+			if (err != nil) != (tc.want == "") || got.GitVersion != tc.want {
+				t.Errorf("version %q and error %v, want %q: %s", got.GitVersion, err, tc.want, tc.reason)
+			}
+			if err != nil && err.Error() != "the answer is not a Kubernetes API server's" {
+				t.Errorf("the error quotes the answer: %v", err)
+			}
+		})
+	}
+}
