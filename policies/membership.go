@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -21,6 +22,8 @@ type Membership struct {
 	// Selector of targets; nil when neither object nor namespace gives one, in
 	// which case the object goes where its application goes.
 	Selector *metav1.LabelSelector
+	// Tolerations of the targets' taints; nil when neither says anything.
+	Tolerations []corev1.Toleration
 }
 
 var (
@@ -49,7 +52,9 @@ func MembershipOf(object, namespace metav1.Object) (Membership, field.ErrorList)
 		}
 		m.Selector = selector
 	}
-	return m, errs
+	var malformed field.ErrorList
+	m.Tolerations, malformed = TolerationsOf(object, namespace)
+	return m, append(errs, malformed...)
 }
 
 func first(key string, from ...map[string]string) (string, bool) {
@@ -62,9 +67,17 @@ func first(key string, from ...map[string]string) (string, bool) {
 }
 
 // Agrees tells whether an object may be a member of an application that exists:
-// one application has one selector.
+// one application has one selector, and tolerates the same taints.
 func (m Membership) Agrees(application *v1alpha2.KubernetesApplication) bool {
+	return m.agreesOnSelector(application) && m.agreesOnTolerations(application)
+}
+
+func (m Membership) agreesOnSelector(application *v1alpha2.KubernetesApplication) bool {
 	return m.Selector == nil || SelectorText(m.Selector) == SelectorText(application.Spec.TargetSelector)
+}
+
+func (m Membership) agreesOnTolerations(application *v1alpha2.KubernetesApplication) bool {
+	return m.Tolerations == nil || TolerationsText(m.Tolerations) == TolerationsText(application.Spec.Tolerations)
 }
 
 // SelectorText writes a selector the way users write it, in a fixed order; an

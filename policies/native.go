@@ -70,7 +70,7 @@ func problemsOfNative(object *unstructured.Unstructured) field.ErrorList {
 }
 
 // validateMembership keeps an object with the application it was placed with,
-// and lets it join only an application whose selector it shares.
+// and lets it join only an application whose selector and tolerations it shares.
 func validateMembership(q NativeQuestion, now Membership) field.ErrorList {
 	if kinds.IsRemote(q.Old) {
 		before, malformed := MembershipOf(q.Old, q.Namespace)
@@ -81,20 +81,34 @@ func validateMembership(q NativeQuestion, now Membership) field.ErrorList {
 			return field.ErrorList{field.Forbidden(applicationPath, fmt.Sprintf(
 				"cannot change from %q after placement on target %s; delete and re-create the %s",
 				before.Application, was.Spec.TargetRef.Name, q.Object.GetKind()))}
-		case placed && SelectorText(before.Selector) != SelectorText(now.Selector) && !now.Agrees(was):
+		case placed && SelectorText(before.Selector) != SelectorText(now.Selector) && !now.agreesOnSelector(was):
 			return field.ErrorList{field.Forbidden(selectorPath, fmt.Sprintf(
 				"cannot change after application %q was placed on target %s; delete and re-create its objects",
 				now.Application, was.Spec.TargetRef.Name))}
+		case placed && TolerationsText(before.Tolerations) != TolerationsText(now.Tolerations) && !now.agreesOnTolerations(was):
+			return field.ErrorList{field.Forbidden(tolerationsPath, fmt.Sprintf(
+				"cannot change after application %q was placed on target %s; change spec.tolerations of KubernetesApplication %s first",
+				now.Application, was.Spec.TargetRef.Name, now.Application))}
 		case len(malformed) == 0 && before.Application == now.Application:
 			return nil // unchanged, or nothing runs yet and intake follows the change
 		}
 	}
-	if application := q.Application(now.Application); application != nil && !now.Agrees(application) {
-		return field.ErrorList{field.Invalid(selectorPath, SelectorText(now.Selector), fmt.Sprintf(
-			"application %q selects targets by %q, and all objects of one application run on one target; use that selector, leave it out, or name another application with the label %s",
-			now.Application, SelectorText(application.Spec.TargetSelector), v1alpha1.ApplicationLabel))}
+	application := q.Application(now.Application)
+	if application == nil {
+		return nil
 	}
-	return nil
+	var errs field.ErrorList
+	if !now.agreesOnSelector(application) {
+		errs = append(errs, field.Invalid(selectorPath, SelectorText(now.Selector), fmt.Sprintf(
+			"application %q selects targets by %q, and all objects of one application run on one target; use that selector, leave it out, or name another application with the label %s",
+			now.Application, SelectorText(application.Spec.TargetSelector), v1alpha1.ApplicationLabel)))
+	}
+	if !now.agreesOnTolerations(application) {
+		errs = append(errs, field.Invalid(tolerationsPath, TolerationsText(now.Tolerations), fmt.Sprintf(
+			"application %q tolerates %q, and all objects of one application run on one target; use that, leave it out, or name another application with the label %s",
+			now.Application, TolerationsText(application.Spec.Tolerations), v1alpha1.ApplicationLabel)))
+	}
+	return errs
 }
 
 // validateSelectorLabels refuses a selector on Portico's own label: the label

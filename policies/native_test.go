@@ -27,6 +27,8 @@ const (
 	misspelt    = `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: Remote}}}`
 	badName     = `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote, workload.crossplane.io/application: Shop_1}}}`
 	badSelector = `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/target-selector: env in prod}}}`
+	remoteGPU   = `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/tolerations: gpu}}}`
+	badTolerate = `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/tolerations: 'gpu:Never'}}}`
 	badIntent   = `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}}`
 
 	labelSelected = `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {selector: {matchLabels: {workload.crossplane.io/schedule: remote}}}}`
@@ -42,6 +44,7 @@ const (
 func TestValidateNative(t *testing.T) {
 	placed := `{metadata: {name: default}, spec: {targetSelector: {matchLabels: {env: prod}}, targetRef: {name: eu-1}}}`
 	waiting := `{metadata: {name: default}, spec: {targetSelector: {matchLabels: {env: prod}}}}`
+	gpu := `{metadata: {name: default}, spec: {tolerations: [{key: gpu, operator: Exists}], targetRef: {name: eu-1}}}`
 	shop := `{metadata: {name: shop}, spec: {targetSelector: {matchLabels: {env: prod}}, targetRef: {name: eu-1}}}`
 
 	cases := map[string]struct {
@@ -62,6 +65,12 @@ func TestValidateNative(t *testing.T) {
 		"BadNamePutRight":  {reason: "And it may be put right.", old: badName, object: remoteShop},
 		"BadNameLabelled":  {reason: "An object that is only now labelled is judged as if new.", old: `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/application: Shop_1}}}`, object: badName, want: []problem{{field.ErrorTypeInvalid, applicationField}}},
 		"BadSelector":      {reason: "A selector is read at admission, while the user looks.", object: badSelector, want: []problem{{field.ErrorTypeInvalid, selectorField}}},
+		"BadTolerations":   {reason: "So is what it tolerates.", object: badTolerate, want: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
+		"Tolerates":        {reason: "An application that exists and tolerates nothing is not made to.", object: remoteGPU, applications: []string{waiting}, want: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
+		"ToleratesAlike":   {reason: "One that tolerates the same is joined.", object: remoteGPU, applications: []string{gpu}},
+		"ToleratesLater":   {reason: "A placed application tolerates what it was placed with.", old: remote, object: remoteGPU, applications: []string{placed}, want: []problem{{field.ErrorTypeForbidden, tolerationsField}}},
+		"ToleratesWaiting": {reason: "While it runs nowhere, its only member may change its mind.", old: remote, object: remoteGPU, applications: []string{waiting}},
+		"ToleratesFollows": {reason: "An object follows what was said of the application first.", old: remote, object: remoteGPU, applications: []string{gpu}},
 		"BadIntent":        {reason: "An intent that cannot be read would send the hub's values to the target.", object: badIntent, want: []problem{{field.ErrorTypeInvalid, intentField}}},
 		"BadIntentBefore":  {reason: "The record may have been damaged while admission was away.", old: badIntent, object: badIntent},
 		"BadIntentAtHome":  {reason: "An object that stays here needs no record.", object: `{kind: Deployment, metadata: {name: web, annotations: {workload.crossplane.io/intent: '{'}}}`},

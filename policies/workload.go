@@ -34,6 +34,7 @@ func problemsOfApplication(app *v1alpha2.KubernetesApplication) field.ErrorList 
 	spec := field.NewPath("spec")
 	errs := validateSelector(app.Spec.TargetSelector, spec.Child("targetSelector"))
 	errs = append(errs, validateSelector(app.Spec.ResourceSelector, spec.Child("resourceSelector"))...)
+	errs = append(errs, problemsOfTolerations(app.Spec.Tolerations, spec.Child("tolerations"))...)
 
 	names := map[string]bool{}
 	remotes := map[string]string{}
@@ -91,6 +92,8 @@ func ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource) fie
 func problemsOfResource(resource *v1alpha1.KubernetesApplicationResource) (*unstructured.Unstructured, field.ErrorList) {
 	spec := field.NewPath("spec")
 	errs := validateSelector(resource.Spec.TargetSelector, spec.Child("targetSelector"))
+	_, malformed := TolerationsOf(resource, &metav1.ObjectMeta{})
+	errs = append(errs, malformed...)
 	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
 	return template, append(errs, malformed...)
 }
@@ -106,6 +109,11 @@ func ValidateTarget(target, old *v1alpha1.KubernetesTarget) field.ErrorList {
 }
 
 func problemsOfTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
+	errs := problemsOfTaints(target.Spec.Taints, field.NewPath("spec", "taints"))
+	return append(errs, problemsOfConnection(target)...)
+}
+
+func problemsOfConnection(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	path := field.NewPath("spec", "connectionSecretRef")
 	if target.Spec.ConnectionSecretRef == nil || target.Spec.ConnectionSecretRef.Name == "" {
 		return field.ErrorList{field.Required(path.Child("name"),

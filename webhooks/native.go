@@ -51,12 +51,15 @@ func foresee(resp *admission.Response, object *unstructured.Unstructured, cached
 		if member.Selector == nil {
 			member.Selector = app.Spec.TargetSelector
 		}
+		if member.Tolerations == nil {
+			member.Tolerations = app.Spec.Tolerations
+		}
 	}
 	selector, err := policies.Selector(member.Selector)
 	if err != nil {
 		return // refused already, by validation
 	}
-	decision := placement.Decide(placement.Question{Selector: selector, Targets: cached.targets()})
+	decision := placement.Decide(placement.Question{Selector: selector, Tolerations: member.Tolerations, Targets: cached.targets()})
 	if decision.Target != "" {
 		return
 	}

@@ -219,8 +219,8 @@ func (c *Controller) ensure(ctx context.Context, native *unstructured.Unstructur
 }
 
 // application ensures the application an object belongs to. One that Portico
-// made and that runs nowhere yet follows a changed selector, by being made anew:
-// a selector is immutable.
+// made and that runs nowhere yet follows a changed selector or toleration, by
+// being made anew: a selector is immutable.
 func (c *Controller) application(ctx context.Context, namespace string, member policies.Membership) (*v1alpha2.KubernetesApplication, error) {
 	app := &v1alpha2.KubernetesApplication{}
 	err := c.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: member.Application}, app)

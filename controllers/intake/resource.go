@@ -73,6 +73,7 @@ func applicationFor(namespace string, member policies.Membership) *v1alpha2.Kube
 		Spec: v1alpha2.KubernetesApplicationSpec{
 			ResourceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.ApplicationLabel: member.Application}},
 			TargetSelector:   member.Selector,
+			Tolerations:      member.Tolerations,
 		},
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
 )
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;patch
@@ -61,7 +62,11 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if !unplaced(resource) {
 		return reconcile.Result{}, nil
 	}
-	decision, err := decide(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector)
+	tolerations, malformed := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
+	if len(malformed) > 0 { // admission was away
+		return reconcile.Result{}, reconcile.TerminalError(malformed.ToAggregate())
+	}
+	decision, err := decide(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector, tolerations)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

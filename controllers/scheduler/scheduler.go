@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,7 +87,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if app.Spec.TargetRef != nil {
 		return reconcile.Result{}, c.report(ctx, app, scheduled(app, app.Spec.TargetRef.Name))
 	}
-	decision, err := decide(ctx, c.hub, app.Namespace, app.Spec.TargetSelector)
+	decision, err := decide(ctx, c.hub, app.Namespace, app.Spec.TargetSelector, app.Spec.Tolerations)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -120,7 +121,7 @@ func nowhere(object client.Object, decision placement.Decision) metav1.Condition
 
 // decide asks where in a namespace what has this selector may run. A selector
 // that is malformed is a terminal error.
-func decide(ctx context.Context, hub client.Reader, namespace string, selects *metav1.LabelSelector) (placement.Decision, error) {
+func decide(ctx context.Context, hub client.Reader, namespace string, selects *metav1.LabelSelector, tolerations []corev1.Toleration) (placement.Decision, error) {
 	selector, err := policies.Selector(selects)
 	if err != nil {
 		return placement.Decision{}, reconcile.TerminalError(fmt.Errorf("reading a target selector: %w", err))
@@ -139,7 +140,9 @@ func decide(ctx context.Context, hub client.Reader, namespace string, selects *m
 			placed[r.Spec.TargetRef.Name]++
 		}
 	}
-	return placement.Decide(placement.Question{Selector: selector, Targets: targets.Items, Placed: placed}), nil
+	return placement.Decide(placement.Question{
+		Selector: selector, Tolerations: tolerations, Targets: targets.Items, Placed: placed,
+	}), nil
 }
 
 func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, condition metav1.Condition) error {

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
@@ -18,10 +20,15 @@ import (
 type Question struct {
 	// Selector the application asks for.
 	Selector labels.Selector
+	// Tolerations are the taints of targets that do not keep it away.
+	Tolerations []corev1.Toleration
 	// Targets published in the application's namespace, in any order.
 	Targets []v1alpha1.KubernetesTarget
 	// Placed counts, by target, the resources that are on it already.
 	Placed map[string]int
+	// Excluded are targets that are no choice this time, and why, such as the
+	// one that is being left.
+	Excluded map[string]string
 }
 
 // Decision is where the application runs, or why it runs nowhere.
@@ -38,34 +45,47 @@ type Exclusion struct {
 	Why    string
 }
 
-// Decide chooses, among the targets that match, are reachable and are not
-// leaving, the one with the fewest resources, and then the first by name. The
-// same question always has the same answer.
+// Decide chooses a target. It may be one that matches, takes in new applications,
+// has no taint that keeps this one away, and answers. Of those it is the one with
+// the fewest taints of effect PreferNoSchedule that are not tolerated, then the
+// one with the fewest resources, then the first by name. The same question always
+// has the same answer.
 func Decide(q Question) Decision {
 	var fit []string
 	var d Decision
+	unwelcome := map[string]int{}
 	for _, target := range q.Targets {
-		if why := exclude(q.Selector, target); why != "" {
+		if why := exclude(q, target); why != "" {
 			d.Exclusions = append(d.Exclusions, Exclusion{Target: target.Name, Why: why})
 			continue
 		}
 		fit = append(fit, target.Name)
+		unwelcome[target.Name] = len(untolerated(q.Tolerations, target.Spec.Taints, corev1.TaintEffectPreferNoSchedule))
 	}
 	slices.SortFunc(d.Exclusions, func(a, b Exclusion) int { return cmp.Compare(a.Target, b.Target) })
 	if len(fit) > 0 {
 		d.Target = slices.MinFunc(fit, func(a, b string) int {
-			return cmp.Or(cmp.Compare(q.Placed[a], q.Placed[b]), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(unwelcome[a], unwelcome[b]), cmp.Compare(q.Placed[a], q.Placed[b]), cmp.Compare(a, b))
 		})
 	}
 	return d
 }
 
-func exclude(selector labels.Selector, target v1alpha1.KubernetesTarget) string {
-	if why := mismatch(selector, target.Labels); why != "" {
+func exclude(q Question, target v1alpha1.KubernetesTarget) string {
+	if why := mismatch(q.Selector, target.Labels); why != "" {
+		return why
+	}
+	if why := q.Excluded[target.Name]; why != "" {
 		return why
 	}
 	if target.DeletionTimestamp != nil {
 		return "is being deleted"
+	}
+	if target.Spec.Unschedulable {
+		return "is cordoned"
+	}
+	if taints := untolerated(q.Tolerations, target.Spec.Taints, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute); len(taints) > 0 {
+		return fmt.Sprintf("has a taint that is not tolerated: %s", taints[0].ToString())
 	}
 	reachable := meta.FindStatusCondition(target.Status.Conditions, v1alpha1.TargetReachable)
 	switch {
@@ -75,6 +95,19 @@ func exclude(selector labels.Selector, target v1alpha1.KubernetesTarget) string 
 		return "is not reachable: " + reachable.Reason
 	}
 	return ""
+}
+
+// untolerated are the taints of some effects that nothing tolerates.
+func untolerated(tolerations []corev1.Toleration, taints []corev1.Taint, effects ...corev1.TaintEffect) []corev1.Taint {
+	var out []corev1.Taint
+	for _, taint := range taints {
+		if slices.Contains(effects, taint.Effect) && !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+			return t.ToleratesTaint(klog.Background(), &taint, false) // compares no numbers, as Kubernetes does by default
+		}) {
+			out = append(out, taint)
+		}
+	}
+	return out
 }
 
 // mismatch names the first requirement the labels do not meet.

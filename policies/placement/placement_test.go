@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
 var update = flag.Bool("update", false, "write down what happens as the story to expect")
@@ -89,6 +91,19 @@ func (s *stage) play(event []string) []string {
 		target := s.targets[args[0]]
 		target.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
 		s.targets[target.Name] = target
+	case "cordon", "uncordon": // NAME
+		target := s.targets[args[0]]
+		target.Spec.Unschedulable = verb == "cordon"
+		s.targets[target.Name] = target
+	case "taint": // NAME [KEY[=VALUE]:EFFECT ...]
+		target := s.targets[args[0]]
+		target.Spec.Taints = nil
+		for _, text := range args[1:] {
+			name, effect, _ := strings.Cut(text, ":")
+			key, value, _ := strings.Cut(name, "=")
+			target.Spec.Taints = append(target.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+		}
+		s.targets[target.Name] = target
 	case "gone": // NAME
 		delete(s.targets, args[0])
 	case "fleet": // COUNT
@@ -100,16 +115,28 @@ func (s *stage) play(event []string) []string {
 			s.play([]string{"publish", fmt.Sprintf("edge-%02d", i+1), "env=edge"})
 			s.play([]string{"answers", fmt.Sprintf("edge-%02d", i+1)})
 		}
-	case "place": // APPLICATION [SELECTOR]
-		return []string{s.place(args[0], strings.Join(args[1:], " "))}
+	case "place": // APPLICATION [SELECTOR] [tolerating TOLERATIONS]
+		return []string{s.place(args[0], "runs on", nil, args[1:])}
+	case "move": // APPLICATION TARGET [SELECTOR] [tolerating TOLERATIONS]
+		return []string{s.place(args[0], "moves to", map[string]string{args[1]: "is the one to leave"}, args[2:])}
 	default:
 		s.t.Fatalf("nobody knows how to %q", verb)
 	}
 	return nil
 }
 
-func (s *stage) place(application, text string) string {
+func (s *stage) place(application, does string, excluded map[string]string, wants []string) string {
 	s.t.Helper()
+	var tolerations []corev1.Toleration
+	if i := slices.Index(wants, "tolerating"); i >= 0 {
+		written := map[string]string{v1alpha1.TolerationsAnnotation: wants[i+1]}
+		tolerated, malformed := policies.TolerationsOf(&metav1.ObjectMeta{Annotations: written}, &metav1.ObjectMeta{})
+		if len(malformed) > 0 {
+			s.t.Fatal(malformed)
+		}
+		tolerations, wants = tolerated, wants[:i]
+	}
+	text := strings.Join(wants, " ")
 	selector, err := labels.Parse(text)
 	if text == "-" {
 		selector, err = labels.Nothing(), nil
@@ -117,7 +144,7 @@ func (s *stage) place(application, text string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	q := Question{Selector: selector, Targets: slices.Collect(maps.Values(s.targets)), Placed: s.placed}
+	q := Question{Selector: selector, Tolerations: tolerations, Excluded: excluded, Targets: slices.Collect(maps.Values(s.targets)), Placed: s.placed}
 	d := Decide(q)
 	slices.Reverse(q.Targets)
 	if diff := cmp.Diff(d, Decide(q)); diff != "" {
@@ -127,7 +154,7 @@ func (s *stage) place(application, text string) string {
 		return fmt.Sprintf("%s waits: %s", application, d.Why("team-a"))
 	}
 	s.placed[d.Target]++
-	answer := fmt.Sprintf("%s runs on %s", application, d.Target)
+	answer := fmt.Sprintf("%s %s %s", application, does, d.Target)
 	for _, e := range d.Exclusions {
 		answer += fmt.Sprintf("\n>   not on %s, which %s", e.Target, e.Why)
 	}

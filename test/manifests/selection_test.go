@@ -157,6 +157,11 @@ func TestSelection(t *testing.T) {
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.TargetSelectorAnnotation)),
 			want:   held,
 		},
+		"ChangedTolerations": {
+			reason: "Where an object may run is judged.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.TolerationsAnnotation)),
+			want:   held,
+		},
 		"OptingIn": {
 			reason: "A Deployment that runs here can be sent away.",
 			do:     change(deployment("plain", ""), relabel(v1alpha1.ScheduleRemote)),
