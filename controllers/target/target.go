@@ -15,11 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -68,7 +66,9 @@ func SetupWithManager(life context.Context, mgr ctrl.Manager, targets *clusters.
 	targets.Listen(c)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("target").
-		For(&v1alpha1.KubernetesTarget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// Its own reports wake it as well: one that was made from a cache that
+		// was behind is looked at again once the cache has it.
+		For(&v1alpha1.KubernetesTarget{}).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.targetsOf)).
 		WatchesRawSource(source.Channel(c.changed, handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
 			GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], q queue) {
