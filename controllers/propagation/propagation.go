@@ -109,9 +109,6 @@ func (c *Controller) Start(ctx context.Context) error {
 		return fmt.Errorf("watching resources: %w", err)
 	}
 	queue := func(object any) {
-		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
-		}
 		if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok && resource.Spec.TargetRef != nil {
 			c.lanes.add(targetOf(resource), client.ObjectKeyFromObject(resource), false)
 		}
@@ -124,6 +121,9 @@ func (c *Controller) Start(ctx context.Context) error {
 			}
 		},
 		DeleteFunc: func(object any) {
+			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
 			if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok {
 				c.memory.forget(resource.UID)
 			}

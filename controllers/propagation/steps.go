@@ -161,6 +161,7 @@ func (c *Controller) look(ctx context.Context, j *journey) error {
 // apply makes the object what it should be, when it is not.
 func (c *Controller) apply(ctx context.Context, j *journey) error {
 	last := c.memory.recall(j.resource.UID)
+	var differ []string
 	switch j.standing {
 	case foreign:
 		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
@@ -177,11 +178,17 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 			if values(j.observed, paths) == last.settled {
 				break
 			}
-			j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventDriftReverted,
-				Note: fmt.Sprintf("changed back on target %s: %s", j.target.Name, strings.Join(paths, ", "))})
+			differ = paths
 		}
+		seen := j.observed.GetResourceVersion()
 		if err := c.send(ctx, j); err != nil {
 			return err
+		}
+		// What the target writes in another way, such as 0.5 for 500m, differs
+		// too, and an apply that finds that out changes nothing.
+		if len(differ) > 0 && j.observed.GetResourceVersion() != seen {
+			j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventDriftReverted,
+				Note: fmt.Sprintf("changed back on target %s: %s", j.target.Name, strings.Join(differ, ", "))})
 		}
 	case absent:
 		if !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
@@ -275,7 +282,8 @@ func (c *Controller) refused(j *journey, err error) error {
 		message = status.Status().Message
 	}
 	j.fail(v1alpha1.ReasonRefused, fmt.Sprintf("target %s refused %s %s: %s", j.target.Name, j.desired.GetKind(), j.desired.GetName(), message))
-	return fmt.Errorf("applying %s to target %s: %w", j.desired.GetKind(), j.target.Name, err)
+	// Not wrapped: a conflict there is no race lost here, to be run again at once.
+	return fmt.Errorf("applying %s to target %s: %s", j.desired.GetKind(), j.target.Name, message)
 }
 
 // lost asks whether the target is away, and tries again.
