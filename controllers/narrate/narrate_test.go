@@ -128,7 +128,7 @@ func TestSubject(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var got client.Object = Subject(&v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
+			got := Subject(&v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "team-a", Name: "web-deployment", UID: "r1", Labels: tc.labels, OwnerReferences: tc.owners,
 			}})
 			text := got.GetObjectKind().GroupVersionKind().Kind + " " + client.ObjectKeyFromObject(got).String() + " " + string(got.GetUID())
