@@ -114,6 +114,11 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	var since time.Time
+	if was := meta.FindStatusCondition(target.Status.Conditions, v1alpha1.TargetReachable); was != nil && was.Status == metav1.ConditionFalse {
+		since = was.LastTransitionTime.Time
+	}
+	c.clusters.DownSince(req.NamespacedName, since)
 	if err := c.connect(ctx, target); err != nil {
 		return reconcile.Result{}, err
 	}
