@@ -62,6 +62,24 @@ func (c *Controller) application(ctx context.Context, native *unstructured.Unstr
 	return app, nil
 }
 
+// stays keeps an object that runs on a target in the application it was placed
+// with, whatever its namespace says by now of the objects in it.
+func (c *Controller) stays(ctx context.Context, native *unstructured.Unstructured, member policies.Membership) (policies.Membership, error) {
+	resource := &v1alpha1.KubernetesApplicationResource{}
+	key := client.ObjectKey{Namespace: native.GetNamespace(), Name: kinds.ResourceName(native.GetKind(), native.GetName())}
+	if err := c.hub.Get(ctx, key, resource); err != nil {
+		if apierrors.IsNotFound(err) {
+			return member, nil
+		}
+		return member, fmt.Errorf("reading resource %s: %w", key, err)
+	}
+	application, named := resource.Labels[v1alpha1.ApplicationLabel]
+	if named && resource.Spec.TargetRef != nil && metav1.IsControlledBy(resource, native) {
+		return policies.Membership{Application: application}, nil
+	}
+	return member, nil
+}
+
 // settlement is what becomes of an application and a member that disagree.
 type settlement string
 

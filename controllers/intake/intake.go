@@ -157,6 +157,10 @@ func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured
 	if len(malformed) > 0 { // admission was away
 		return reconcile.Result{}, c.refuse(native, malformed.ToAggregate())
 	}
+	member, err := c.stays(ctx, native, member)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	app, err := c.application(ctx, native, member)
 	if errors.Is(err, errDisagrees) {
 		return c.turnAway(ctx, native, err)
