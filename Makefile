@@ -75,7 +75,7 @@ vet: toolchain ## Run go vet
 	go vet ./...
 
 lint: toolchain ## Run the linters
-	$(TOOL) golangci-lint run
+	$(TOOL) golangci-lint run --allow-parallel-runners
 
 # Modules of ours, other than the root, that have tests.
 TEST_MODULES = $(foreach module,$(dir $(wildcard test/*/go.mod)),$(if $(shell find $(module) -name '*_test.go'),$(module)))

@@ -89,9 +89,10 @@ func (Deployment) prune(template *unstructured.Unstructured, _ Intent) {
 func (Deployment) observes() bool { return true }
 
 // Reflect implements Kind. The counts and conditions are the target's, all from
-// one observation. observedGeneration is the hub's, and advances only to the
-// generation the target has fully observed (design: the two clusters count
-// generations independently). collisionCount is the hub controller's own.
+// one observation. observedGeneration is the hub's generation that the target has
+// fully observed, because the two clusters count generations independently; what
+// the hub's controller wrote while the shield was away is taken back.
+// collisionCount is the hub controller's own.
 func (Deployment) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
 	current, _, _ := unstructured.NestedMap(native.Object, "status")
 	status := map[string]any{}
@@ -108,8 +109,7 @@ func (Deployment) Reflect(native *unstructured.Unstructured, seen Observation) m
 	if count, ok := current["collisionCount"]; ok {
 		status["collisionCount"] = count
 	}
-	observed, _, _ := unstructured.NestedInt64(current, "observedGeneration")
-	if observed = max(observed, min(seen.HubGeneration, native.GetGeneration())); observed > 0 {
+	if observed := min(seen.HubGeneration, native.GetGeneration()); observed > 0 {
 		status["observedGeneration"] = observed
 	}
 	conditions, _ := WithoutProblems(&unstructured.Unstructured{Object: map[string]any{"status": seen.Status}})

@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,11 +81,11 @@ func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 			return Intent{}, err
 		}
 		if !found {
-			return now.withoutOurClass(), nil
+			return now.fitting(object), nil
 		}
 		// Re-created from what was read from a hub: the record says whose
-		// value each one is.
-		recorded, before = restored, now
+		// each value is, though not that it is still the same.
+		recorded, before = restored.as(now), now
 	case IsRemote(old):
 		var err error
 		if recorded, err = intentBefore(object, old); err != nil {
@@ -100,20 +101,67 @@ func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 		ClusterIP:           keep(recorded.ClusterIP, before.ClusterIP, now.ClusterIP),
 		IPFamilyPolicy:      keep(recorded.IPFamilyPolicy, before.IPFamilyPolicy, now.IPFamilyPolicy),
 		HealthCheckNodePort: keep(recorded.HealthCheckNodePort, before.HealthCheckNodePort, now.HealthCheckNodePort),
-		LoadBalancerClass:   keep(recorded.LoadBalancerClass, before.LoadBalancerClass, now.LoadBalancerClass),
+		LoadBalancerClass:   now.LoadBalancerClass, // never allocated, and hidden by ours
 		ClusterIPs:          keepAll(recorded.ClusterIPs, before.ClusterIPs, now.ClusterIPs),
 		IPFamilies:          keepAll(recorded.IPFamilies, before.IPFamilies, now.IPFamilies),
-		NodePorts:           map[string]int64{},
+		NodePorts:           keepPorts(recorded.NodePorts, before.NodePorts, now.NodePorts),
 	}
-	for port, value := range now.NodePorts {
-		if v := keep(recorded.NodePorts[port], before.NodePorts[port], value); v != 0 {
-			out.NodePorts[port] = v
+	if now.LoadBalancerClass == v1alpha1.RemoteLoadBalancerClass {
+		// What ours hides is in the object's own record, when admission asks a
+		// second time about the same change.
+		out.LoadBalancerClass = recorded.LoadBalancerClass
+		if mine, found, err := IntentOf(object); found && err == nil {
+			out.LoadBalancerClass = mine.LoadBalancerClass
 		}
 	}
-	if now.ClusterIP == corev1.ClusterIPNone { // never allocated, always meant
-		out.ClusterIP, out.ClusterIPs = now.ClusterIP, now.ClusterIPs
+	return out.fitting(object), nil
+}
+
+// as returns what is recorded as the user's, with the values of now.
+func (i Intent) as(now Intent) Intent {
+	if i.ClusterIP != "" {
+		i.ClusterIP = now.ClusterIP
 	}
-	return out.withoutOurClass(), nil
+	if i.IPFamilyPolicy != "" {
+		i.IPFamilyPolicy = now.IPFamilyPolicy
+	}
+	if i.HealthCheckNodePort != 0 {
+		i.HealthCheckNodePort = now.HealthCheckNodePort
+	}
+	if len(i.ClusterIPs) > 0 {
+		i.ClusterIPs = now.ClusterIPs
+	}
+	if len(i.IPFamilies) > 0 {
+		i.IPFamilies = now.IPFamilies
+	}
+	for port := range i.NodePorts {
+		i.NodePorts[port] = now.NodePorts[port]
+	}
+	return i
+}
+
+// fitting leaves out what a Service of its type cannot have, because the API
+// server forgets such values when the type changes, and what says nothing: our
+// own class, and the addresses of a headless Service, of which there are none.
+func (i Intent) fitting(service *unstructured.Unstructured) Intent {
+	kind := corev1.ServiceType(str(service, "spec", "type"))
+	local := str(service, "spec", "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal)
+	if kind != corev1.ServiceTypeLoadBalancer || i.LoadBalancerClass == v1alpha1.RemoteLoadBalancerClass {
+		i.LoadBalancerClass = ""
+	}
+	if kind != corev1.ServiceTypeLoadBalancer || !local {
+		i.HealthCheckNodePort = 0
+	}
+	if kind != corev1.ServiceTypeLoadBalancer && kind != corev1.ServiceTypeNodePort {
+		i.NodePorts = nil
+	}
+	switch {
+	case kind == corev1.ServiceTypeExternalName:
+		i.ClusterIP, i.ClusterIPs, i.IPFamilies, i.IPFamilyPolicy = "", nil, nil, ""
+	case str(service, "spec", "clusterIP") == corev1.ClusterIPNone: // never allocated, always meant
+		i.ClusterIP, i.ClusterIPs = corev1.ClusterIPNone, nil
+	}
+	return i
 }
 
 func keep[T comparable](recorded, before, now T) T {
@@ -130,11 +178,28 @@ func keepAll(recorded, before, now []string) []string {
 	return now
 }
 
-func (i Intent) withoutOurClass() Intent {
-	if i.LoadBalancerClass == v1alpha1.RemoteLoadBalancerClass {
-		i.LoadBalancerClass = ""
+// keepPorts goes by the value and not by the port: one that the hub allocated
+// stays the hub's when the port it belongs to gets another number.
+func keepPorts(recorded, before, now map[string]int64) map[string]int64 {
+	type allocation struct {
+		protocol string
+		value    int64
 	}
-	return i
+	allocated := map[allocation]bool{}
+	for port, value := range before {
+		if recorded[port] == 0 {
+			protocol, _, _ := strings.Cut(port, "/")
+			allocated[allocation{protocol, value}] = true
+		}
+	}
+	out := map[string]int64{}
+	for port, value := range now {
+		protocol, _, _ := strings.Cut(port, "/")
+		if !allocated[allocation{protocol, value}] {
+			out[port] = value
+		}
+	}
+	return out
 }
 
 // givenBy reads the fields a hub may allocate, as they stand.

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -134,13 +135,26 @@ func cacheOptions(resync time.Duration) cache.Options {
 	labelled := labels.SelectorFromSet(labels.Set{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote})
 	return cache.Options{
 		SyncPeriod:       &resync,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: lean,
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}: {Label: labelled},
 			&corev1.Service{}:    {Label: labelled},
 			&appsv1.ReplicaSet{}: {Label: labelled, Transform: stripTemplate},
 		},
 	}
+}
+
+// lean drops what nobody here reads: managed fields, and of objects of which
+// only the metadata is kept, which are namespaces and Secrets, the record that
+// kubectl apply leaves of everything that was applied.
+func lean(object any) (any, error) {
+	if m, err := meta.Accessor(object); err == nil {
+		m.SetManagedFields(nil)
+	}
+	if partial, ok := object.(*metav1.PartialObjectMetadata); ok {
+		delete(partial.Annotations, corev1.LastAppliedConfigAnnotation)
+	}
+	return object, nil
 }
 
 func stripTemplate(object any) (any, error) {

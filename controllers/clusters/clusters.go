@@ -43,6 +43,7 @@ type Clusters struct {
 	mu        sync.RWMutex
 	listeners []Listener
 	byTarget  map[types.NamespacedName]entry
+	downSince map[types.NamespacedName]time.Time
 }
 
 // entry is a target's connection, or why it has none.
@@ -69,7 +70,24 @@ func New(o Options) *Clusters {
 	if o.ProbeInterval == 0 {
 		o.ProbeInterval = 10 * time.Second
 	}
-	return &Clusters{options: o, byTarget: map[types.NamespacedName]entry{}}
+	return &Clusters{options: o, byTarget: map[types.NamespacedName]entry{}, downSince: map[types.NamespacedName]time.Time{}}
+}
+
+// DownSince tells since when a target has not answered, as far as is known from
+// before its next connection; zero if it did. A restart, or another credential,
+// does not begin an outage anew.
+func (c *Clusters) DownSince(target types.NamespacedName, since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.downSince[target] = since
+}
+
+// since is when an outage that shows now began. The caller holds the lock.
+func (c *Clusters) since(target types.NamespacedName) time.Time {
+	if since := c.downSince[target]; !since.IsZero() {
+		return since
+	}
+	return time.Now()
 }
 
 // Listen adds a listener. It is called before any connection is made.
@@ -102,6 +120,7 @@ func (c *Clusters) Connect(ctx context.Context, target types.NamespacedName, con
 		before.connection.close()
 	}
 	connection := newConnection(ctx, target, config, httpClient, c.options, c)
+	connection.wasDownSince = c.downSince[target]
 	c.byTarget[target] = entry{digest: digest, connection: connection}
 	go connection.run()
 	return nil
@@ -115,7 +134,7 @@ func (c *Clusters) Break(target types.NamespacedName, reason, message string) {
 	if before.connection != nil {
 		before.connection.close()
 	}
-	problem := &Problem{Reason: reason, Message: message, Since: time.Now()}
+	problem := &Problem{Reason: reason, Message: message, Since: c.since(target)}
 	same := before.problem != nil && before.problem.Reason == reason && before.problem.Message == message
 	if same {
 		problem = before.problem
@@ -135,6 +154,7 @@ func (c *Clusters) Close(target types.NamespacedName) {
 		before.connection.close()
 	}
 	delete(c.byTarget, target)
+	delete(c.downSince, target)
 	c.mu.Unlock()
 	if found {
 		c.TargetChanged(target)

@@ -36,11 +36,14 @@ type Connection struct {
 	ctx      context.Context //nolint:containedctx // the connection's life
 	cancel   context.CancelFunc
 	probeNow chan struct{}
-	mu       sync.Mutex
-	state    State
-	client   client.Client // nil until the target answered once
-	mapper   meta.RESTMapper
-	watching *watching
+	// wasDownSince is when the target stopped answering the connection before;
+	// zero if it did answer.
+	wasDownSince time.Time
+	mu           sync.Mutex
+	state        State
+	client       client.Client // nil until the target answered once
+	mapper       meta.RESTMapper
+	watching     *watching
 }
 
 // watching is one life of the caches; it ends when the target goes away, so
@@ -156,6 +159,9 @@ func (c *Connection) probe() bool {
 	next.Since = before.Since
 	if next.Reachable != before.Reachable {
 		next.Since = time.Now()
+		if before.Reachable == metav1.ConditionUnknown && !next.Up() && !c.wasDownSince.IsZero() {
+			next.Since = c.wasDownSince
+		}
 	}
 	if next.Version == "" {
 		next.Version = before.Version

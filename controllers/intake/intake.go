@@ -111,13 +111,13 @@ func deleted() predicate.Predicate {
 
 // members are the native objects of an application.
 func (c *Controller) members(ctx context.Context, app client.Object) []reconcile.Request {
-	var list v1alpha1.KubernetesApplicationResourceList
-	if err := c.hub.List(ctx, &list, client.InNamespace(app.GetNamespace()), client.MatchingLabels{v1alpha1.ApplicationLabel: app.GetName()}); err != nil {
+	resources, err := c.membersOf(ctx, app.GetNamespace(), app.GetName())
+	if err != nil {
 		return nil
 	}
 	var out []reconcile.Request
-	for i := range list.Items {
-		owner := metav1.GetControllerOf(&list.Items[i])
+	for i := range resources {
+		owner := metav1.GetControllerOf(&resources[i])
 		if owner != nil && owner.Kind == c.kind.GroupVersionKind().Kind {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: app.GetNamespace(), Name: owner.Name}})
 		}
@@ -157,7 +157,14 @@ func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured
 	if len(malformed) > 0 { // admission was away
 		return reconcile.Result{}, c.refuse(native, malformed.ToAggregate())
 	}
-	app, err := c.application(ctx, native.GetNamespace(), member)
+	member, err := c.stays(ctx, native, member)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	app, err := c.application(ctx, native, member)
+	if errors.Is(err, errDisagrees) {
+		return c.turnAway(ctx, native, err)
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -212,52 +219,19 @@ func (c *Controller) ensure(ctx context.Context, native *unstructured.Unstructur
 	if equality.Semantic.DeepEqual(before, current) {
 		return current, nil
 	}
-	if err := c.hub.Patch(ctx, current, client.MergeFrom(before), client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
+	// Locked, because what differs from an old copy is not what differs.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.hub.Patch(ctx, current, patch, client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
 		return nil, fmt.Errorf("updating resource %s: %w", client.ObjectKeyFromObject(desired), err)
 	}
 	return current, nil
 }
 
-// application ensures the application an object belongs to. One that Portico
-// made and that runs nowhere yet follows a changed selector or toleration, by
-// being made anew: a selector is immutable.
-func (c *Controller) application(ctx context.Context, namespace string, member policies.Membership) (*v1alpha2.KubernetesApplication, error) {
-	app := &v1alpha2.KubernetesApplication{}
-	err := c.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: member.Application}, app)
-	if err == nil {
-		replaceable := app.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && app.Spec.TargetRef == nil && app.DeletionTimestamp == nil
-		if member.Agrees(app) || !replaceable {
-			return app, nil
-		}
-		if err := c.hub.Delete(ctx, app, client.Preconditions{UID: &app.UID, ResourceVersion: &app.ResourceVersion}); err != nil {
-			return nil, fmt.Errorf("replacing application %s: %w", member.Application, err)
-		}
-		err = apierrors.NewNotFound(v1alpha2.GroupVersion.WithResource("kubernetesapplications").GroupResource(), member.Application)
-	}
-	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading application %s: %w", member.Application, err)
-	}
-	app = applicationFor(namespace, member)
-	if app.Spec.TargetRef, err = c.placed(ctx, app); err != nil {
-		return nil, err
-	}
-	if err := c.hub.Create(ctx, app, client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
-		return nil, fmt.Errorf("creating application %s: %w", member.Application, err)
-	}
-	return app, nil
-}
-
-// placed is where an application's resources are, when the application itself
-// was deleted under them.
-func (c *Controller) placed(ctx context.Context, app *v1alpha2.KubernetesApplication) (*v1alpha1.TargetReference, error) {
+// membersOf lists the resources of an application.
+func (c *Controller) membersOf(ctx context.Context, namespace, application string) ([]v1alpha1.KubernetesApplicationResource, error) {
 	var list v1alpha1.KubernetesApplicationResourceList
-	if err := c.hub.List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name}); err != nil {
-		return nil, fmt.Errorf("listing the resources of application %s: %w", app.Name, err)
+	if err := c.hub.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: application}); err != nil {
+		return nil, fmt.Errorf("listing the resources of application %s: %w", application, err)
 	}
-	for i := range list.Items {
-		if ref := list.Items[i].Spec.TargetRef; ref != nil {
-			return ref.DeepCopy(), nil
-		}
-	}
-	return nil, nil //nolint:nilnil // nowhere is an answer
+	return list.Items, nil
 }

@@ -53,6 +53,9 @@ func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 // revise makes the stored resource what it should be. Where it runs is not
 // intake's to change.
 func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
+	if current.Labels == nil { // somebody took them off
+		current.Labels = map[string]string{}
+	}
 	maps.Copy(current.Labels, desired.Labels)
 	for key, value := range desired.Annotations {
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)

@@ -27,7 +27,11 @@ func (c *Controller) observe(_ context.Context, j *journey) error {
 			j.resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
 		}
 	}
-	j.resource.Status.ObservedHubGeneration = kinds.ObservedHubGeneration(j.resource, j.desired, j.observed)
+	// Until the target has observed what was sent last, its status speaks of what
+	// it observed before.
+	if generation := kinds.ObservedHubGeneration(j.resource, j.desired, j.observed); generation > 0 {
+		j.resource.Status.ObservedHubGeneration = generation
+	}
 
 	result, err := status.Compute(j.observed)
 	switch {

@@ -109,9 +109,6 @@ func (c *Controller) Start(ctx context.Context) error {
 		return fmt.Errorf("watching resources: %w", err)
 	}
 	queue := func(object any) {
-		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
-		}
 		if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok && resource.Spec.TargetRef != nil {
 			c.lanes.add(targetOf(resource), client.ObjectKeyFromObject(resource), false)
 		}
@@ -124,6 +121,9 @@ func (c *Controller) Start(ctx context.Context) error {
 			}
 		},
 		DeleteFunc: func(object any) {
+			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
 			if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok {
 				c.memory.forget(resource.UID)
 			}
@@ -155,12 +155,16 @@ func changed(before, after any) bool {
 func (c *Controller) TargetChanged(target types.NamespacedName) {
 	go func() {
 		var list v1alpha1.KubernetesApplicationResourceList
-		if err := c.cache.List(context.Background(), &list, client.InNamespace(target.Namespace), client.MatchingFields{TargetIndex: target.Name}); err != nil {
+		on := []client.ListOption{client.InNamespace(target.Namespace), client.MatchingFields{TargetIndex: target.Name}}
+		if err := c.cache.List(context.Background(), &list, on...); err != nil {
 			return // the cache has stopped
 		}
 		if _, err := c.clusters.Get(target); err != nil && len(list.Items) == 0 {
 			c.lanes.close(target)
-			return
+			// One may have come between the list and the end of its lane.
+			if err := c.cache.List(context.Background(), &list, on...); err != nil {
+				return
+			}
 		}
 		for i := range list.Items {
 			c.lanes.add(target, client.ObjectKeyFromObject(&list.Items[i]), true)
@@ -194,11 +198,13 @@ type journey struct {
 // errWait ends a journey that goes on when something happens elsewhere.
 var errWait = errors.New("waiting for the target")
 
-// errForeign ends a journey at somebody else's object. No event tells when it
-// goes, because the caches hold only what is ours; it is asked for now and then.
-var errForeign = errors.New("the object on the target belongs to another owner")
+// later ends a journey that goes on after a while, because no event tells when.
+type later time.Duration
 
-// nowAndThen is how often, jittered.
+func (l later) Error() string { return "waiting for " + time.Duration(l).String() }
+
+// nowAndThen is how often, jittered, somebody else's object is asked for: the
+// caches hold only what is ours, so no event tells when it goes.
 const nowAndThen = 20 * time.Second
 
 // shortly is how long a cache takes to see a write of ours.
@@ -231,11 +237,12 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		steps = []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"release", c.release}}
 	}
 	err := c.travel(ctx, j, steps)
+	var pause later
 	switch {
 	case errors.Is(err, errWait):
 		return reconcile.Result{}, nil
-	case errors.Is(err, errForeign):
-		return reconcile.Result{RequeueAfter: wait.Jitter(nowAndThen, 0.5)}, nil
+	case errors.As(err, &pause):
+		return reconcile.Result{RequeueAfter: wait.Jitter(time.Duration(pause), 0.5)}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	}
@@ -308,6 +315,39 @@ type applied struct {
 	// settled are the differences the target made right after the write, such
 	// as a webhook's; writing again would not change them.
 	settled string
+	// reverts counts the changes of others that were changed back, of which the
+	// last was at reverted.
+	reverts  int
+	reverted time.Time
+}
+
+// quarrel bounds how often somebody's change is changed back who keeps making
+// it: twice at once, then at doubling intervals. Peace is when the longest of
+// them has passed.
+const (
+	quarrelAtOnce = 2
+	quarrelFirst  = time.Second
+	quarrelMost   = 5 * time.Minute
+)
+
+// patience is how long to leave the next change of others alone.
+func (a applied) patience(now time.Time) time.Duration {
+	if a.reverts < quarrelAtOnce {
+		return 0
+	}
+	interval := quarrelMost
+	if doublings := a.reverts - quarrelAtOnce; doublings < 16 {
+		interval = min(quarrelMost, quarrelFirst<<doublings)
+	}
+	return max(0, a.reverted.Add(interval).Sub(now))
+}
+
+// revert counts one more.
+func (a *applied) revert(now time.Time) {
+	if now.Sub(a.reverted) > quarrelMost {
+		a.reverts = 0
+	}
+	a.reverts, a.reverted = a.reverts+1, now
 }
 
 func (m *memory) recall(uid types.UID) applied {

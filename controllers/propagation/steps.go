@@ -2,10 +2,14 @@ package propagation
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -76,6 +80,8 @@ func (c *Controller) connect(ctx context.Context, j *journey) error {
 	}
 	reader, synced, err := connection.Informer(j.desired.GroupVersionKind())
 	switch {
+	case meta.IsNoMatchError(err) && j.resource.DeletionTimestamp != nil:
+		return c.letGo(ctx, j) // its objects went with the kind
 	case meta.IsNoMatchError(err):
 		gvk := j.desired.GroupVersionKind()
 		j.fail(v1alpha1.ReasonUnknownKind, fmt.Sprintf("target %s does not know kind %s of %s", j.target.Name, gvk.Kind, gvk.GroupVersion()))
@@ -161,13 +167,14 @@ func (c *Controller) look(ctx context.Context, j *journey) error {
 // apply makes the object what it should be, when it is not.
 func (c *Controller) apply(ctx context.Context, j *journey) error {
 	last := c.memory.recall(j.resource.UID)
+	var differ []string
 	switch j.standing {
 	case foreign:
 		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
 			j.desired.GetKind(), j.desired.GetName(), j.target.Name, owner(j.observed, c.options.HubID)))
 		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
 		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
-		return errForeign
+		return later(nowAndThen)
 	case drifted:
 		if last.digest == digestOf(j.desired) && older(j.observed.GetResourceVersion(), last.resourceVersion) {
 			return errWait // our own write is on its way to the cache
@@ -177,11 +184,21 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 			if values(j.observed, paths) == last.settled {
 				break
 			}
-			j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventDriftReverted,
-				Note: fmt.Sprintf("changed back on target %s: %s", j.target.Name, strings.Join(paths, ", "))})
+			if pause := last.patience(time.Now()); pause > 0 {
+				return later(pause)
+			}
+			differ = paths
 		}
+		seen := j.observed.GetResourceVersion()
 		if err := c.send(ctx, j); err != nil {
 			return err
+		}
+		// What the target writes in another way, such as 0.5 for 500m, differs
+		// too, and an apply that finds that out changes nothing.
+		if len(differ) > 0 && j.observed.GetResourceVersion() != seen {
+			c.memory.change(j.resource.UID, func(a *applied) { a.revert(time.Now()) })
+			j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventDriftReverted,
+				Note: fmt.Sprintf("changed back on target %s: %s", j.target.Name, strings.Join(differ, ", "))})
 		}
 	case absent:
 		if !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
@@ -215,17 +232,21 @@ func (c *Controller) send(ctx context.Context, j *journey) error {
 	options := []client.ApplyOption{client.FieldOwner(v1alpha1.PropagationManager)}
 	if j.standing == drifted {
 		options = append(options, client.ForceOwnership)
+		result.SetUID(j.observed.GetUID()) // this one, and no other that has its name by now
 	}
 	err := c.call(ctx, j, func(ctx context.Context) error {
 		return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
 	})
 	if missingNamespace(err) {
 		if err = c.makeNamespace(ctx, j); err == nil {
-			result = j.desired.DeepCopy()
+			result = j.desired.DeepCopy() // which is absent, like its namespace
 			err = c.call(ctx, j, func(ctx context.Context) error {
 				return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
 			})
 		}
+	}
+	if apierrors.IsConflict(err) && j.standing == drifted {
+		return later(shortly) // it was replaced since it was looked at
 	}
 	if err != nil {
 		return c.refused(j, err)
@@ -275,7 +296,8 @@ func (c *Controller) refused(j *journey, err error) error {
 		message = status.Status().Message
 	}
 	j.fail(v1alpha1.ReasonRefused, fmt.Sprintf("target %s refused %s %s: %s", j.target.Name, j.desired.GetKind(), j.desired.GetName(), message))
-	return fmt.Errorf("applying %s to target %s: %w", j.desired.GetKind(), j.target.Name, err)
+	// Not wrapped: a conflict there is no race lost here, to be run again at once.
+	return fmt.Errorf("applying %s to target %s: %s", j.desired.GetKind(), j.target.Name, message)
 }
 
 // lost asks whether the target is away, and tries again.
@@ -304,12 +326,20 @@ func older(observed, last string) bool {
 	return err == nil && order < 0
 }
 
-// values tells the values at some paths from others, without telling them: it
-// is only ever compared.
+// values tells what the target made of an object, where it differs at some
+// paths, from anything else it could be, without telling it: it is only ever
+// compared.
 func values(object *unstructured.Unstructured, paths []string) string {
 	if len(paths) == 0 {
 		return ""
 	}
-	parts := slices.Clone(paths)
-	return fmt.Sprintf("%d:%s", object.GetGeneration(), strings.Join(parts, ","))
+	content := maps.Clone(object.Object)
+	delete(content, "metadata")
+	delete(content, "status")
+	data, err := json.Marshal([]any{paths, content, object.GetLabels(), object.GetAnnotations()})
+	if err != nil {
+		return "" // which equals nothing that was settled
+	}
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:])
 }

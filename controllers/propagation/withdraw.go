@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -61,6 +62,9 @@ func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.K
 	native.SetGroupVersionKind(schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind))
 	// Not from the cache, which may hear of the resource's deletion first.
 	err := c.live.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: controller.Name}, native)
+	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return metav1.DeletePropagationBackground, nil // an owner of a kind that Portico does not read
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)
 	}

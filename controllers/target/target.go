@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,13 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -36,7 +37,7 @@ import (
 // Controller connects targets.
 type Controller struct {
 	hub      client.Client
-	secrets  client.Reader // live: Secrets are not kept in memory
+	live     client.Reader // for Secrets, which are not kept in memory
 	clusters *clusters.Clusters
 	recorder events.EventRecorder
 	changed  chan event.TypedGenericEvent[types.NamespacedName]
@@ -59,7 +60,7 @@ func IndexSecret(object client.Object) []string {
 func SetupWithManager(life context.Context, mgr ctrl.Manager, targets *clusters.Clusters) error {
 	c := &Controller{
 		hub:      mgr.GetClient(),
-		secrets:  mgr.GetAPIReader(),
+		live:     mgr.GetAPIReader(),
 		clusters: targets,
 		recorder: mgr.GetEventRecorder("portico"),
 		changed:  make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
@@ -68,7 +69,9 @@ func SetupWithManager(life context.Context, mgr ctrl.Manager, targets *clusters.
 	targets.Listen(c)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("target").
-		For(&v1alpha1.KubernetesTarget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// Its own reports wake it as well: one that was made from a cache that
+		// was behind is looked at again once the cache has it.
+		For(&v1alpha1.KubernetesTarget{}).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.targetsOf)).
 		WatchesRawSource(source.Channel(c.changed, handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
 			GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], q queue) {
@@ -104,16 +107,64 @@ func (c *Controller) targetsOf(ctx context.Context, secret client.Object) []reco
 // Reconcile connects one target and reports its state.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	target := &v1alpha1.KubernetesTarget{}
-	if err := c.hub.Get(ctx, req.NamespacedName, target); err != nil {
-		if apierrors.IsNotFound(err) {
-			c.clusters.Close(req.NamespacedName)
-		}
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	err := c.hub.Get(ctx, req.NamespacedName, target)
+	if apierrors.IsNotFound(err) {
+		return c.close(ctx, req.NamespacedName)
 	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	var since time.Time
+	if was := meta.FindStatusCondition(target.Status.Conditions, v1alpha1.TargetReachable); was != nil && was.Status == metav1.ConditionFalse {
+		since = was.LastTransitionTime.Time
+	}
+	c.clusters.DownSince(req.NamespacedName, since)
 	if err := c.connect(ctx, target); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, c.report(ctx, target)
+}
+
+// close drops the connection of a target that is gone.
+func (c *Controller) close(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	needed, err := c.needed(ctx, key)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if needed {
+		return reconcile.Result{RequeueAfter: wait.Jitter(soon, 1)}, nil
+	}
+	c.clusters.Close(key)
+	return reconcile.Result{}, nil
+}
+
+// soon is how often a namespace that is being deleted is asked whether it still
+// needs a target.
+const soon = time.Second
+
+// needed tells whether a connection is the only way left to delete what runs on
+// a target. A namespace that is deleted loses its targets, their Secrets and its
+// workloads at once, and a Secret cannot be put back into it.
+func (c *Controller) needed(ctx context.Context, key types.NamespacedName) (bool, error) {
+	if _, err := c.clusters.Get(key); err != nil {
+		return false, nil // there is no connection to keep
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	// Live, because the cache of namespaces may be behind that of targets.
+	if err := c.live.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if namespace.DeletionTimestamp == nil {
+		return false, nil
+	}
+	var resources v1alpha1.KubernetesApplicationResourceList
+	if err := c.hub.List(ctx, &resources, client.InNamespace(key.Namespace)); err != nil {
+		return false, fmt.Errorf("listing the resources on target %s: %w", key, err)
+	}
+	return slices.ContainsFunc(resources.Items, func(r v1alpha1.KubernetesApplicationResource) bool {
+		return r.Spec.TargetRef != nil && r.Spec.TargetRef.Name == key.Name
+	}), nil
 }
 
 // connect makes the connection the target's Secret describes.
@@ -125,8 +176,11 @@ func (c *Controller) connect(ctx context.Context, target *v1alpha1.KubernetesTar
 	}
 	name := target.Spec.ConnectionSecretRef.Name
 	secret := &corev1.Secret{}
-	err := c.secrets.Get(ctx, types.NamespacedName{Namespace: target.Namespace, Name: name}, secret)
+	err := c.live.Get(ctx, types.NamespacedName{Namespace: target.Namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
+		if needed, err := c.needed(ctx, key); needed || err != nil {
+			return err
+		}
 		c.clusters.Break(key, v1alpha1.ReasonSecretMissing, fmt.Sprintf("has no connection: secret %s does not exist", name))
 		return nil
 	}

@@ -28,6 +28,9 @@ type row struct {
 	hub runtime.Object
 	// target is the last look at the target; nil when it was never seen there.
 	target *look
+	// remembered is the hub's generation that an earlier look had found
+	// observed.
+	remembered int64
 	// template is the generation stamped on what Portico last had to send, when
 	// the hub's later ones brought nothing to send.
 	template int64
@@ -99,9 +102,11 @@ func (r row) onTarget(t *testing.T) *unstructured.Unstructured {
 // observation is what Portico makes of the look.
 func (r row) observation(t *testing.T) kinds.Observation {
 	t.Helper()
-	seen := kinds.Observation{Problems: kinds.Problems(r.conditions)}
+	seen := kinds.Observation{HubGeneration: r.remembered, Problems: kinds.Problems(r.conditions)}
 	if target := r.onTarget(t); target != nil {
-		seen.HubGeneration = r.observed(t, target)
+		if generation := r.observed(t, target); generation > 0 {
+			seen.HubGeneration = generation
+		}
 		seen.Status, _, _ = unstructured.NestedMap(target.Object, "status")
 	}
 	return seen

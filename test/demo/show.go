@@ -51,6 +51,8 @@ It all stays until you say `+"`make down`"+`. Now talk to the hub yourself:
   kubectl scale deployment/%[3]s --replicas=3 && kubectl rollout status deployment/%[3]s
   kubectl set image deployment/%[3]s %[3]s=%[3]s:does-not-exist && kubectl rollout status deployment/%[3]s --timeout=10s
   kubectl rollout undo deployment/%[3]s && kubectl --kubeconfig %[4]s get pods
+
+The second of these shows a bad image for what it is, and the third mends it. README.md goes on from here.
 `, filepath.Join(d.root, "bin"), d.kubeconfig("hub"), deployment, d.kubeconfig(target))
 	return nil
 }

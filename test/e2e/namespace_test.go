@@ -35,3 +35,22 @@ var _ = Describe("A namespace that opts in", func() {
 		Expect(names(hub, namespace, "pods", "-l", "app=before")).NotTo(BeEmpty())
 	})
 })
+
+var _ = Describe("Deleting a namespace", func() {
+	It("takes along what runs on targets, whatever of it goes first", func() {
+		const namespace = "brief"
+		kubectl(hub, "create", "namespace", namespace)
+		publish(namespace, dev)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+
+		By("something on the target that outlives the way there")
+		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
+		kubectl(hub, "delete", "namespace", namespace, "--wait=false")
+		Eventually(func() []string { return names(hub, namespace, "deployment,secret,kt") }).Should(BeEmpty())
+		Consistently(func() []string { return names(hub, namespace, "kar") }).ShouldNot(BeEmpty())
+		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=json", "-p", `[{"op":"remove","path":"/metadata/finalizers"}]`)
+		kubectl(hub, "wait", "namespace", namespace, "--for=delete", "--timeout=60s")
+		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
+	})
+})

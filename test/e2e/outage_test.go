@@ -93,3 +93,13 @@ var _ = Describe("A target that is away", func() {
 		}).Should(BeEmpty())
 	})
 })
+
+var _ = Describe("The status of a target", func() {
+	It("is put right when it says something else than what is known", func() {
+		namespace := newNamespace(dev)
+		kubectl(hub, "-n", namespace, "patch", "kt", "dev", "--subresource=status", "--type=merge", "-p",
+			`{"status":{"conditions":[{"type":"TargetReachable","status":"False","reason":"Wrong","message":"","lastTransitionTime":"2020-01-01T00:00:00Z"}]}}`)
+		Eventually(func() string { return condition(namespace, "kt/dev", "TargetReachable", "status") }).Should(Equal("True"))
+		Expect(condition(namespace, "kt/dev", "Ready", "status")).To(Equal("True"))
+	})
+})

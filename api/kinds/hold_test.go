@@ -1,0 +1,162 @@
+package kinds
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// read returns the object a YAML text stands for, and nil for an empty text.
+func read(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// patch applies a patch as the API server does.
+func patch(t testing.TB, object *unstructured.Unstructured, p Patch) *unstructured.Unstructured {
+	t.Helper()
+	before, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := jsonpatch.DecodePatch(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p) == 0 {
+		return object.DeepCopy()
+	}
+	after, err := decoded.Apply(before)
+	if err != nil {
+		t.Fatalf("applying %s: %v", encoded, err)
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(after); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// admit is what the webhook makes of an object, asked twice, as the API server
+// may.
+func admit(t testing.TB, k Kind, object, old *unstructured.Unstructured, by Author) (*unstructured.Unstructured, error) {
+	t.Helper()
+	first, err := Hold(k, object.DeepCopy(), copied(old), by)
+	if err != nil {
+		return nil, err
+	}
+	held := patch(t, object, first)
+	second, err := Hold(k, held.DeepCopy(), copied(old), by)
+	if err != nil {
+		t.Fatalf("the second time: %v", err)
+	}
+	if len(second) > 0 {
+		t.Errorf("mutating twice is not mutating once: the second time changes %v\nin: %v", second, held.Object)
+	}
+	return held, nil
+}
+
+func copied(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if object == nil {
+		return nil
+	}
+	return object.DeepCopy()
+}
+
+type holdCase struct {
+	reason      string
+	old, object string
+	by          Author
+	want        string // what is stored; the object as it came when empty
+	refused     bool
+}
+
+func testHold(t *testing.T, cases map[string]holdCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			object, old := read(t, tc.object), read(t, tc.old)
+			k, known := For(object.GroupVersionKind())
+			if !known {
+				t.Fatalf("unknown kind %s", object.GetKind())
+			}
+			got, err := admit(t, k, object, old, tc.by)
+			if tc.refused {
+				var malformed *field.Error
+				if !errors.As(err, &malformed) || malformed.Field != IntentPath.String() {
+					t.Errorf("%s\nwant an error about %s, got %v", tc.reason, IntentPath, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s\n%v", tc.reason, err)
+			}
+			want := read(t, tc.object)
+			if tc.want != "" {
+				want = read(t, tc.want)
+			}
+			if diff := cmp.Diff(want.Object, got.Object); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestHoldDeployment(t *testing.T) {
+	const (
+		local    = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {metadata: {labels: {app: web}}}}}`
+		labelled = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {app: web}}}}}`
+		held     = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}}`
+		plain    = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}}`
+		waiting  = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{"moving":true}'}}, spec: {template: {metadata: {labels: {app: web}}}}}`
+		stopping = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{"moving":true}'}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}}`
+		broken   = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}}`
+	)
+	testHold(t, map[string]holdCase{
+		"NotOurs":    {reason: "What says nothing is left alone.", object: local},
+		"Create":     {reason: "A new Deployment never runs here.", object: labelled, want: plain},
+		"Bare":       {reason: "A Pod template without metadata gets some.", object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {spec: {}}}}`, want: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {}}}}`},
+		"NullLabels": {reason: "Somebody writes labels out as null.", object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: null}}}}`, want: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}}}`},
+		"FieldOfTomorrow": {
+			reason: "A field this binary does not know survives.",
+			object: `{apiVersion: apps/v1, kind: Deployment, tomorrow: 1, metadata: {name: web, tomorrow: 2, labels: {workload.crossplane.io/schedule: remote}}, spec: {tomorrow: 3, template: {tomorrow: 4, metadata: {tomorrow: 5, labels: {app: web}}}}}`,
+			want:   `{apiVersion: apps/v1, kind: Deployment, tomorrow: 1, metadata: {name: web, tomorrow: 2, labels: {workload.crossplane.io/schedule: remote}}, spec: {tomorrow: 3, template: {tomorrow: 4, metadata: {tomorrow: 5, labels: {app: web, workload.crossplane.io/schedule: remote}}}}}`,
+		},
+		"CreateFromExport":  {reason: "A record of a move that was exported with the Deployment is not this one's.", object: stopping, want: held},
+		"Replace":           {reason: "kubectl replace drops what the user did not write, and the Deployment stays held.", old: plain, object: labelled, want: plain},
+		"Unchanged":         {reason: "A held Deployment needs nothing.", old: plain, object: plain},
+		"Label":             {reason: "A Deployment that runs here goes on running until the target's is available.", old: local, object: labelled, want: waiting},
+		"LabelByTemplate":   {reason: "Holding is Portico's to do: a user who labels the Pod template would stop the Pods.", old: local, object: plain, want: waiting},
+		"EditWhileMoving":   {reason: "An edit does not end the Pods here either.", old: waiting, object: waiting},
+		"ReplaceWhileMove":  {reason: "An edit that drops the record does not end the move.", old: waiting, object: labelled, want: waiting},
+		"StopByUser":        {reason: "The Pods here are Portico's to stop.", old: waiting, object: stopping, want: waiting},
+		"StopByPortico":     {reason: "Intake holds it when the target's copy is available.", old: waiting, object: stopping, by: Portico},
+		"EditWhileStopping": {reason: "Once held it stays held, and the move goes on.", old: stopping, object: labelled, want: stopping},
+		"MovedByPortico":    {reason: "The move is over.", old: stopping, object: plain, by: Portico},
+		"Release":           {reason: "A Deployment whose label is removed is let go.", old: stopping, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, annotations: {workload.crossplane.io/intent: '{"moving":true}'}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}}`, want: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, annotations: {}}, spec: {template: {metadata: {labels: {app: web}}}}}`},
+		"Broken":            {reason: "Nobody can say whether it moves.", old: broken, object: broken, refused: true},
+		"PutRight":          {reason: "The way out that the refusal names.", old: broken, object: plain},
+		"ReleaseBroken":     {reason: "The other way out.", old: broken, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, annotations: {workload.crossplane.io/intent: '{'}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}}`, want: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, annotations: {}}, spec: {template: {metadata: {labels: {app: web}}}}}`},
+	})
+}

@@ -1,0 +1,62 @@
+package kinds
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gomodules.xyz/jsonpatch/v2"
+)
+
+func TestSet(t *testing.T) {
+	path := []string{"metadata", "annotations", "example.com/a~b"}
+	for name, tc := range map[string]struct {
+		reason, object string
+		want           Patch
+	}{
+		"Absent":   {reason: "A key is escaped.", object: `{kind: A, metadata: {annotations: {c: d}}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
+		"Same":     {reason: "What is right is left.", object: `{kind: A, metadata: {annotations: {example.com/a~b: v}}}`},
+		"Other":    {reason: "What is wrong is replaced.", object: `{kind: A, metadata: {annotations: {example.com/a~b: w}}}`, want: Patch{{Operation: "replace", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
+		"Null":     {reason: "A null is a value that is wrong.", object: `{kind: A, metadata: {annotations: {example.com/a~b: null}}}`, want: Patch{{Operation: "replace", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
+		"NoMap":    {reason: "A map that is missing is added whole.", object: `{kind: A, metadata: {}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{"example.com/a~b": "v"}}}},
+		"NullMap":  {reason: "So is one that is null.", object: `{kind: A, metadata: {annotations: null}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{"example.com/a~b": "v"}}}},
+		"NoParent": {reason: "So is all that is missing above it.", object: `{kind: A}`, want: Patch{{Operation: "add", Path: "/metadata", Value: map[string]any{"annotations": map[string]any{"example.com/a~b": "v"}}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, object := read(t, tc.object), read(t, tc.object)
+			got := set(object, "v", path...)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(object.Object, patch(t, before, got).Object); diff != "" {
+				t.Errorf("the patch and the object it was made on differ, -object +patched:\n%s", diff)
+			}
+			if again := set(object, "v", path...); again != nil {
+				t.Errorf("setting twice is not setting once: %v", again)
+			}
+		})
+	}
+}
+
+func TestReplace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, object, old string
+		want                Patch
+	}{
+		"Same":    {reason: "Nothing to restore.", object: `{kind: A, status: {a: 1}}`, old: `{kind: A, status: {a: 1}}`},
+		"Other":   {reason: "The old value is restored whole, and at once.", object: `{kind: A, status: {a: 1, b: 2}}`, old: `{kind: A, status: {c: {d: 3}}}`, want: Patch{jsonpatch.NewOperation("replace", "/status", map[string]any{"c": map[string]any{"d": int64(3)}})}},
+		"Added":   {reason: "Where nothing was, nothing is.", object: `{kind: A, status: {a: 1}}`, old: `{kind: A}`, want: Patch{jsonpatch.NewOperation("remove", "/status", nil)}},
+		"Removed": {reason: "What was there is there again.", object: `{kind: A}`, old: `{kind: A, status: {a: 1}}`, want: Patch{jsonpatch.NewOperation("add", "/status", map[string]any{"a": int64(1)})}},
+		"Neither": {reason: "Nothing to restore.", object: `{kind: A}`, old: `{kind: A}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, object, old := read(t, tc.object), read(t, tc.object), read(t, tc.old)
+			got := Replace(object, old, "status")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(old.Object, patch(t, before, got).Object); diff != "" {
+				t.Errorf("%s\nnot restored, -old +patched:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package intake
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	out := &unstructured.Unstructured{}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+const web = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: team-a, uid: u1, generation: 7, labels: {app: web, workload.crossplane.io/schedule: remote}}
+spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}
+`
+
+func TestResourceFor(t *testing.T) {
+	const template = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"workload.crossplane.io/hub-generation":"7"},"labels":{"app":"web"},"name":"web","namespace":"team-a"},"spec":{"template":{"metadata":{"labels":{"app":"web"}}}}}`
+	want := func(target *v1alpha1.TargetReference, finalizers ...string) *v1alpha1.KubernetesApplicationResource {
+		return &v1alpha1.KubernetesApplicationResource{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "team-a", Name: "web-deployment", Finalizers: finalizers,
+				Labels:      map[string]string{v1alpha1.FrontDoorLabel: "true", v1alpha1.ApplicationLabel: "shop"},
+				Annotations: map[string]string{v1alpha1.HubGenerationAnnotation: "7"},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u1", Controller: new(true), BlockOwnerDeletion: new(true),
+				}},
+			},
+			Spec: v1alpha1.KubernetesApplicationResourceSpec{TargetRef: target, Template: runtime.RawExtension{Raw: []byte(template)}},
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		target *v1alpha1.TargetReference
+		want   *v1alpha1.KubernetesApplicationResource
+	}{
+		"Waiting": {reason: "What runs nowhere may go without asking anybody.", want: want(nil)},
+		"Placed":  {reason: "What is to run on a target stays until it is gone from there.", target: &v1alpha1.TargetReference{Name: "eu-1"}, want: want(&v1alpha1.TargetReference{Name: "eu-1"}, v1alpha1.PropagationFinalizer)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			native := object(t, web)
+			got, err := resourceFor(kinds.Deployment{}, native, "shop", tc.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(object(t, web), native); diff != "" {
+				t.Errorf("the native object changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+
+	damaged := object(t, web)
+	damaged.SetAnnotations(map[string]string{v1alpha1.IntentAnnotation: "{"})
+	var malformed *field.Error
+	if _, err := resourceFor(kinds.Deployment{}, damaged, "shop", nil); !errors.As(err, &malformed) || malformed.Field != kinds.IntentPath.String() {
+		t.Errorf("a damaged record ended with %v, want an error that names it", err)
+	}
+}
+
+func TestRevise(t *testing.T) {
+	stored := func(change func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
+		out, err := resourceFor(kinds.Deployment{}, object(t, web), "shop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(out)
+		return out
+	}
+	cases := map[string]struct {
+		reason  string
+		current func(*v1alpha1.KubernetesApplicationResource)
+		want    func(*v1alpha1.KubernetesApplicationResource)
+	}{
+		"Same": {reason: "What is right stays as it is, down to the byte.", current: func(*v1alpha1.KubernetesApplicationResource) {}, want: func(*v1alpha1.KubernetesApplicationResource) {}},
+		"Reordered": {reason: "The API server writes JSON in its own way.", current: func(r *v1alpha1.KubernetesApplicationResource) {
+			r.Spec.Template.Raw = append([]byte(" "), r.Spec.Template.Raw...)
+		}, want: func(r *v1alpha1.KubernetesApplicationResource) {
+			r.Spec.Template.Raw = append([]byte(" "), r.Spec.Template.Raw...)
+		}},
+		"Changed": {reason: "What changed on the hub changes here.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"Old"}`) }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
+		"Damaged": {reason: "A template that cannot be read is replaced.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = nil }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
+		"Target": {reason: "Where it runs is not intake's to change.", current: func(r *v1alpha1.KubernetesApplicationResource) {
+			r.Spec.TargetRef = &v1alpha1.TargetReference{Name: "eu-1"}
+		}, want: func(r *v1alpha1.KubernetesApplicationResource) {
+			r.Spec.TargetRef = &v1alpha1.TargetReference{Name: "eu-1"}
+		}},
+		"Labels":     {reason: "Labels that somebody took off come back.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels = nil }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
+		"Others":     {reason: "Labels and annotations that others put on stay.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels["team"], r.Annotations["note"] = "a", "b" }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels["team"], r.Annotations["note"] = "a", "b" }},
+		"Finalizers": {reason: "So do their finalizers.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := stored(tc.current)
+			revise(got, stored(func(*v1alpha1.KubernetesApplicationResource) {}))
+			if diff := cmp.Diff(stored(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestCurrent(t *testing.T) {
+	replicaSet := func(change func(*corev1.PodTemplateSpec)) *appsv1.ReplicaSet {
+		out := &appsv1.ReplicaSet{}
+		out.Spec.Template.Labels = map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: "5d4f", v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}
+		change(&out.Spec.Template)
+		return out
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*corev1.PodTemplateSpec)
+		want   bool
+	}{
+		"Same":  {reason: "The hash is the Deployment controller's mark, and no difference.", change: func(*corev1.PodTemplateSpec) {}, want: true},
+		"Label": {reason: "Without our label it is another template.", change: func(p *corev1.PodTemplateSpec) { delete(p.Labels, v1alpha1.ScheduleLabel) }},
+		"Image": {reason: "So it is with another image.", change: func(p *corev1.PodTemplateSpec) { p.Spec.Containers = []corev1.Container{{Image: "nginx"}} }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := current(object(t, web), replicaSet(tc.change)); got != tc.want {
+				t.Errorf("current = %t, want %t: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+	if current(object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {template: 5}}`), replicaSet(func(*corev1.PodTemplateSpec) {})) {
+		t.Error("a Deployment that cannot be read has a current ReplicaSet")
+	}
+}
