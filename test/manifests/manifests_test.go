@@ -73,6 +73,7 @@ func TestInstall(t *testing.T) {
 
 	t.Run("ManagerPods", func(t *testing.T) { managerPods(t, cluster) })
 	t.Run("PodsStayOffTheHub", func(t *testing.T) { podsStayOffTheHub(t, cluster) })
+	t.Run("KindsStayWhereTheyAreJudged", func(t *testing.T) { kindsStayWhereTheyAreJudged(t, cluster) })
 	t.Run("ExpressionsTypeCheck", func(t *testing.T) { expressionsTypeCheck(t, cfg, cluster) })
 }
 
@@ -155,6 +156,19 @@ func podsStayOffTheHub(t *testing.T, cluster client.Client) {
 	}
 }
 
+// kindsStayWhereTheyAreJudged tries every namespace that the webhooks leave out.
+func kindsStayWhereTheyAreJudged(t *testing.T, cluster client.Client) {
+	for _, namespace := range protected {
+		object := target(namespace)
+		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			err := cluster.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
+			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "takes no part"), nil
+		}); err != nil {
+			t.Errorf("a target in %s is let in, where no webhook judges it", namespace)
+		}
+	}
+}
+
 // expressionsTypeCheck does what kube-controller-manager does for the status of
 // a policy.
 func expressionsTypeCheck(t *testing.T, cfg *rest.Config, cluster client.Client) {
@@ -180,11 +194,12 @@ func expressionsTypeCheck(t *testing.T, cfg *rest.Config, cluster client.Client)
 	}
 }
 
+// protected are the namespaces that the hub and Portico start from.
+var protected = []string{"kube-system", "kube-public", "kube-node-lease", "portico-system"}
+
 // TestWebhooksAreServed keeps the manifests and the manager on the same paths,
 // and every webhook to the rules that keep a cluster alive without Portico.
 func TestWebhooksAreServed(t *testing.T) {
-	protected := []string{"kube-system", "kube-public", "kube-node-lease", "portico-system"}
-
 	for _, overlay := range []string{"default", "certmanager"} {
 		t.Run(overlay, func(t *testing.T) {
 			paths := sets.New[string]()
