@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -58,8 +59,12 @@ func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.K
 	if controller == nil {
 		return metav1.DeletePropagationBackground, nil
 	}
+	gvk := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind)
+	if _, isNative := kinds.For(gvk); !isNative {
+		return metav1.DeletePropagationBackground, nil // nothing that Portico may read
+	}
 	native := &metav1.PartialObjectMetadata{}
-	native.SetGroupVersionKind(schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind))
+	native.SetGroupVersionKind(gvk)
 	// Not from the cache, which may hear of the resource's deletion first.
 	err := c.live.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: controller.Name}, native)
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
