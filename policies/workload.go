@@ -110,6 +110,7 @@ func ValidateTarget(target, old *v1alpha1.KubernetesTarget) field.ErrorList {
 
 func problemsOfTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	errs := problemsOfTaints(target.Spec.Taints, field.NewPath("spec", "taints"))
+	errs = append(errs, validateAllowance(target.Spec.Allow, field.NewPath("spec", "allow"))...)
 	return append(errs, problemsOfConnection(target)...)
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -19,9 +18,9 @@ import (
 
 // native refuses what could not be placed or moved, and warns when no target
 // matches.
-func native(reader client.Reader) handler {
+func native(o Options) handler {
 	return natives(func(ctx context.Context, q question) (admission.Response, error) {
-		cached := lookup{ctx: ctx, reader: reader, namespace: q.Namespace}
+		cached := lookup{ctx: ctx, reader: o.Reader, namespace: q.Namespace}
 		errs := policies.ValidateNative(policies.NativeQuestion{
 			Kind:        q.kind,
 			Object:      q.object,
@@ -32,21 +31,31 @@ func native(reader client.Reader) handler {
 		if cached.err != nil {
 			return admission.Response{}, cached.err
 		}
-		resp := verdict(q.Request, errs)
-		if resp.Allowed && kinds.IsRemote(q.object) {
-			foresee(&resp, q.object, &cached)
+		if len(errs) > 0 || !kinds.IsRemote(q.object) {
+			return verdict(q.Request, errs), nil
 		}
+		resp := foresee(o, q, &cached)
 		return resp, cached.err
 	})
 }
 
-// foresee tells the user now what the scheduler would say later.
-func foresee(resp *admission.Response, object *unstructured.Unstructured, cached *lookup) {
-	member, _ := policies.MembershipOf(object, cached.namespaceMeta())
+// foresee tells the user now what the scheduler, or the target's spec.allow,
+// would say later. What is on a target already may be changed, with a warning,
+// although the target no longer lets it in.
+func foresee(o Options, q question, cached *lookup) admission.Response {
+	resp := admission.Allowed("")
+	member, _ := policies.MembershipOf(q.object, cached.namespaceMeta())
 	if app := cached.application(member.Application); app != nil {
 		if app.Spec.TargetRef != nil {
+			errs := o.Frontier.ValidateNative(q.object, cached.target(app.Spec.TargetRef.Name))
+			switch {
+			case len(errs) > 0 && !kinds.IsRemote(q.old) && q.UserInfo.Username != o.Identity:
+				return verdict(q.Request, errs)
+			case len(errs) > 0:
+				resp.Warnings = append(resp.Warnings, shorten("accepted, and not sent: "+errs[0].Detail))
+			}
 			resp.AuditAnnotations = map[string]string{"target": app.Spec.TargetRef.Name}
-			return
+			return resp
 		}
 		if member.Selector == nil {
 			member.Selector = app.Spec.TargetSelector
@@ -57,15 +66,19 @@ func foresee(resp *admission.Response, object *unstructured.Unstructured, cached
 	}
 	selector, err := policies.Selector(member.Selector)
 	if err != nil {
-		return // refused already, by validation
+		return resp // refused already, by validation
 	}
-	decision := placement.Decide(placement.Question{Selector: selector, Tolerations: member.Tolerations, Targets: cached.targets()})
+	decision := placement.Decide(placement.Question{
+		Selector: selector, Tolerations: member.Tolerations, Targets: cached.targets(),
+		Cargo: []policies.Cargo{policies.CargoOfNative(q.object)}, Frontier: o.Frontier,
+	})
 	if decision.Target != "" {
-		return
+		return resp
 	}
 	why := decision.Why(cached.namespace)
 	resp.Warnings = append(resp.Warnings, shorten(fmt.Sprintf("accepted, and waiting for a target: %s", why)))
 	resp.AuditAnnotations = map[string]string{"decision": "unschedulable"}
+	return resp
 }
 
 // maxWarning is what an API server passes on of a warning.
@@ -121,4 +134,16 @@ func (l *lookup) targets() []v1alpha1.KubernetesTarget {
 		l.keep(fmt.Errorf("listing targets: %w", err))
 	}
 	return list.Items
+}
+
+// target returns nil for one that is not published.
+func (l *lookup) target(name string) *v1alpha1.KubernetesTarget {
+	target := &v1alpha1.KubernetesTarget{}
+	if err := l.reader.Get(l.ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, target); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			l.keep(fmt.Errorf("reading target %s: %w", name, err))
+		}
+		return nil
+	}
+	return target
 }

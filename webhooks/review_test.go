@@ -26,6 +26,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
 )
 
 // porticoUser is who Portico is in these tests.
@@ -73,7 +74,10 @@ func front(t testing.TB, hub ...client.Object) http.Handler {
 
 func serve(reader client.Reader) http.Handler {
 	server := webhook.NewServer(webhook.Options{})
-	Register(server, Options{Reader: reader, Identity: porticoUser, Scheme: scheme()})
+	Register(server, Options{
+		Reader: reader, Identity: porticoUser, Scheme: scheme(),
+		Hub: authorizer{}, Frontier: policies.Frontier{Portico: "portico-system"},
+	})
 	return server.WebhookMux()
 }
 

@@ -13,6 +13,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/portico-io/portico/policies"
 )
 
 // The paths of the webhooks, which config/webhook names.
@@ -36,6 +38,10 @@ type Options struct {
 	Identity string
 	// Scheme knows Portico's kinds.
 	Scheme *runtime.Scheme
+	// Hub answers what no cache can.
+	Hub Hub
+	// Frontier is what targets let in by default.
+	Frontier policies.Frontier
 }
 
 // onError is what a webhook answers when it cannot decide. It matches the
@@ -50,7 +56,6 @@ const (
 
 // Register serves every webhook.
 func Register(server webhook.Server, o Options) {
-	decoder := admission.NewDecoder(o.Scheme)
 	for path, hook := range map[string]struct {
 		handle  handler
 		onError onError
@@ -59,8 +64,8 @@ func Register(server webhook.Server, o Options) {
 		HoldNamespacePath: {hold(o.Identity, true), deny},
 		PinPath:           {pin, deny},
 		ShieldPath:        {shield(o.Identity), allow},
-		NativePath:        {native(o.Reader), deny},
-		WorkloadPath:      {workload(decoder), deny},
+		NativePath:        {native(o), deny},
+		WorkloadPath:      {workload(o), deny},
 	} {
 		server.Register(path, &admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}})
 	}

@@ -5,56 +5,123 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
 )
 
 var schemaNamespace = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// workload validates Portico's own kinds.
-func workload(decoder admission.Decoder) handler {
-	return func(_ context.Context, req admission.Request) (admission.Response, error) {
+// workload validates Portico's own kinds, and asks whether the user may do what
+// Portico would do for them.
+func workload(o Options) handler {
+	decoder := admission.NewDecoder(o.Scheme)
+	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
 		if subresource(req) {
 			return admission.Allowed(""), nil
 		}
+		h := hearing{Request: req, ctx: ctx, options: o, decoder: decoder,
+			lookup: lookup{ctx: ctx, reader: o.Reader, namespace: req.Namespace}}
 		var errs field.ErrorList
 		var err error
 		switch req.Kind.Kind {
 		case "KubernetesApplication":
-			errs, err = judge(decoder, req, policies.ValidateApplication)
+			errs, err = judge(&h, policies.ValidateApplication, policies.RightsForApplication, h.letIn)
 		case "KubernetesApplicationResource":
-			errs, err = judge(decoder, req, policies.ValidateResource)
+			errs, err = judge(&h, policies.ValidateResource, policies.RightsForResource, h.letInResource)
 		case "KubernetesTarget":
-			errs, err = judge(decoder, req, policies.ValidateTarget)
+			errs, err = judge(&h, policies.ValidateTarget, policies.RightsForTarget, nil)
+		}
+		if err == nil {
+			err = h.lookup.err
 		}
 		if err != nil {
-			return admission.Response{}, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
+			return admission.Response{}, fmt.Errorf("judging the %s: %w", req.Kind.Kind, err)
 		}
 		return verdict(req, errs), nil
 	}
 }
 
-// judge asks what is wrong with an object, unless it is being deleted: a
-// finalizer may always go.
+// hearing is one request about one of Portico's own kinds.
+type hearing struct {
+	admission.Request
+	ctx     context.Context //nolint:containedctx // lives for one request
+	options Options
+	decoder admission.Decoder
+	lookup  lookup
+}
+
+// judge asks what is wrong with an object, which rights it takes, and whether
+// its target lets it in; unless it is being deleted: a finalizer may always go.
+// Portico itself needs no rights, and says in a status what is not let in.
 func judge[T any, P interface {
 	*T
 	client.Object
-}](decoder admission.Decoder, req admission.Request, problems func(now, old P) field.ErrorList) (field.ErrorList, error) {
+}](h *hearing, problems func(now, old P) field.ErrorList, rights func(now, old P) []policies.Right, letIn func(now, old P) field.ErrorList) (field.ErrorList, error) {
 	now, old := P(new(T)), P(nil)
-	if err := decoder.DecodeRaw(req.Object, now); err != nil {
+	if err := h.decoder.DecodeRaw(h.Object, now); err != nil {
 		return nil, err
 	}
 	if now.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
-	if len(req.OldObject.Raw) > 0 {
+	if len(h.OldObject.Raw) > 0 {
 		old = P(new(T))
-		if err := decoder.DecodeRaw(req.OldObject, old); err != nil {
+		if err := h.decoder.DecodeRaw(h.OldObject, old); err != nil {
 			return nil, err
 		}
 	}
-	return problems(now, old), nil
+	now.SetNamespace(h.Namespace)
+	errs := problems(now, old)
+	if h.UserInfo.Username == h.options.Identity {
+		return errs, nil
+	}
+	if letIn != nil {
+		errs = append(errs, letIn(now, old)...)
+	}
+	lacks, err := lacking(h.ctx, h.options.Hub, h.UserInfo, rights(now, old))
+	return append(errs, lacks...), err
+}
+
+func (h *hearing) letIn(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
+	if app.Spec.TargetRef == nil {
+		return nil
+	}
+	return h.options.Frontier.ValidateApplication(app, old, h.lookup.target(app.Spec.TargetRef.Name), h.scope)
+}
+
+// letInResource judges by the resource's own target, else by that of the
+// application it is in.
+func (h *hearing) letInResource(resource, old *v1alpha1.KubernetesApplicationResource) field.ErrorList {
+	ref := resource.Spec.TargetRef
+	if name, member := resource.Labels[v1alpha1.ApplicationLabel]; ref == nil && member {
+		if app := h.lookup.application(name); app != nil {
+			ref = app.Spec.TargetRef
+		}
+	}
+	if ref == nil {
+		return nil
+	}
+	return h.options.Frontier.ValidateResource(resource, old, h.lookup.target(ref.Name), h.scope)
+}
+
+// scope asks the hub about a kind. One that it does not have may exist on the
+// target, which is asked before anything is sent there.
+func (h *hearing) scope(kind schema.GroupVersionKind) bool {
+	ctx, cancel := context.WithTimeout(h.ctx, askTimeout)
+	defer cancel()
+	_, namespaced, err := h.options.Hub.Resource(ctx, kind)
+	if err != nil {
+		if !meta.IsNoMatchError(err) {
+			h.lookup.keep(fmt.Errorf("looking up kind %s on the hub: %w", kind.Kind, err))
+		}
+		return false
+	}
+	return !namespaced
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/portico-io/portico/controllers/scheduler"
 	"github.com/portico-io/portico/controllers/status"
 	"github.com/portico-io/portico/controllers/target"
+	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/webhooks"
 	"github.com/portico-io/portico/webhooks/serving"
 )
@@ -75,7 +76,11 @@ func run(_ context.Context, o *Options) error {
 	if err := addCaches(ctx, mgr); err != nil {
 		return err
 	}
-	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{Reader: mgr.GetClient(), Identity: identity, Scheme: mgr.GetScheme()})
+	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{
+		Reader: mgr.GetClient(), Identity: identity, Scheme: mgr.GetScheme(),
+		Hub:      hubAccess{reviews: hub.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
+		Frontier: policies.Frontier{Portico: o.Namespace},
+	})
 	if err := addControllers(ctx, mgr, hubID, o); err != nil {
 		return err
 	}
@@ -199,9 +204,10 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Opti
 		Burst:         o.TargetBurst,
 	})
 	propagator := propagation.New(mgr, targets, propagation.Options{
-		HubID:   hubID,
-		Workers: o.TargetWorkers,
-		Resync:  o.ResyncPeriod,
+		HubID:    hubID,
+		Frontier: policies.Frontier{Portico: o.Namespace},
+		Workers:  o.TargetWorkers,
+		Resync:   o.ResyncPeriod,
 	})
 	if err := mgr.Add(propagator); err != nil {
 		return fmt.Errorf("adding the propagation controller: %w", err)
@@ -209,7 +215,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Opti
 	for name, setup := range map[string]func() error{
 		"target":      func() error { return target.SetupWithManager(ctx, mgr, targets) },
 		"intake":      func() error { return intake.SetupWithManager(mgr) },
-		"scheduler":   func() error { return scheduler.SetupWithManager(mgr) },
+		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}) },
 		"application": func() error { return application.SetupWithManager(mgr) },
 		"status":      func() error { return status.SetupWithManager(mgr) },
 	} {

@@ -30,6 +30,7 @@ import (
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/controllers/retry"
+	"github.com/portico-io/portico/policies"
 )
 
 type logrLogger = logr.Logger
@@ -42,6 +43,8 @@ type logrLogger = logr.Logger
 type Options struct {
 	// HubID marks this hub's objects on the targets.
 	HubID string
+	// Frontier is what targets let in by default.
+	Frontier policies.Frontier
 	// Workers for each target. Default 4.
 	Workers int
 	// Resync is how often a resource is looked at without a reason, as a
@@ -131,6 +134,9 @@ func (c *Controller) Start(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("watching resources: %w", err)
+	}
+	if err := c.watchAllowances(ctx); err != nil {
+		return err
 	}
 	<-ctx.Done()
 	return nil
@@ -229,7 +235,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		return reconcile.Result{RequeueAfter: wait.Jitter(shortly, 1)}, nil
 	}
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
-	steps := []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"apply", c.apply}, {"observe", c.observe}}
+	steps := []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit}, {"apply", c.apply}, {"observe", c.observe}}
 	switch {
 	case resource.DeletionTimestamp != nil:
 		steps = []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"withdraw", c.withdraw}}
@@ -239,7 +245,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	err := c.travel(ctx, j, steps)
 	var pause later
 	switch {
-	case errors.Is(err, errWait):
+	case errors.Is(err, errWait), errors.Is(err, errNotAllowed):
 		return reconcile.Result{}, nil
 	case errors.As(err, &pause):
 		return reconcile.Result{RequeueAfter: wait.Jitter(time.Duration(pause), 0.5)}, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/placement"
 )
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;patch
@@ -24,6 +25,7 @@ import (
 // resources schedules the resources that a user wrote by themselves (S4).
 type resources struct {
 	hub      client.Client
+	customs  customs
 	recorder events.EventRecorder
 }
 
@@ -66,7 +68,10 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if len(malformed) > 0 { // admission was away
 		return reconcile.Result{}, reconcile.TerminalError(malformed.ToAggregate())
 	}
-	decision, err := decide(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector, tolerations)
+	decision, err := decide(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector, placement.Question{
+		Tolerations: tolerations, Frontier: r.customs.frontier,
+		Cargo: policies.CargoOfResources([]v1alpha1.KubernetesApplicationResource{*resource}, r.customs.clusterScoped),
+	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,21 +32,25 @@ import (
 // Controller schedules applications.
 type Controller struct {
 	hub      client.Client
+	customs  customs
 	recorder events.EventRecorder
 }
 
-// SetupWithManager adds the controllers.
-func SetupWithManager(mgr ctrl.Manager) error {
-	c := &Controller{hub: mgr.GetClient(), recorder: mgr.GetEventRecorder("portico")}
+// SetupWithManager adds the controllers. frontier is what targets let in by
+// default.
+func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier) error {
+	customs := customs{frontier: frontier, kinds: mgr.GetRESTMapper()}
+	c := &Controller{hub: mgr.GetClient(), customs: customs, recorder: mgr.GetEventRecorder("portico")}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("scheduler").
 		For(&v1alpha2.KubernetesApplication{}).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(firstMember), builder.WithPredicates(created())).
 		Complete(retry.Quietly(c))
 	if err != nil {
 		return fmt.Errorf("adding the scheduler of applications: %w", err)
 	}
-	r := &resources{hub: mgr.GetClient(), recorder: mgr.GetEventRecorder("portico")}
+	r := &resources{hub: mgr.GetClient(), customs: customs, recorder: mgr.GetEventRecorder("portico")}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("scheduler-resources").
 		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(unplaced))).
@@ -87,7 +90,13 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if app.Spec.TargetRef != nil {
 		return reconcile.Result{}, c.report(ctx, app, scheduled(app, app.Spec.TargetRef.Name))
 	}
-	decision, err := decide(ctx, c.hub, app.Namespace, app.Spec.TargetSelector, app.Spec.Tolerations)
+	cargo, ready, err := c.customs.cargo(ctx, c.hub, app)
+	if err != nil || !ready {
+		return reconcile.Result{}, err
+	}
+	decision, err := decide(ctx, c.hub, app.Namespace, app.Spec.TargetSelector, placement.Question{
+		Tolerations: app.Spec.Tolerations, Frontier: c.customs.frontier, Cargo: cargo,
+	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -119,9 +128,9 @@ func nowhere(object client.Object, decision placement.Decision) metav1.Condition
 	}
 }
 
-// decide asks where in a namespace what has this selector may run. A selector
-// that is malformed is a terminal error.
-func decide(ctx context.Context, hub client.Reader, namespace string, selects *metav1.LabelSelector, tolerations []corev1.Toleration) (placement.Decision, error) {
+// decide asks where in a namespace what has this selector may run; the question
+// says what else matters. A selector that is malformed is a terminal error.
+func decide(ctx context.Context, hub client.Reader, namespace string, selects *metav1.LabelSelector, q placement.Question) (placement.Decision, error) {
 	selector, err := policies.Selector(selects)
 	if err != nil {
 		return placement.Decision{}, reconcile.TerminalError(fmt.Errorf("reading a target selector: %w", err))
@@ -140,9 +149,8 @@ func decide(ctx context.Context, hub client.Reader, namespace string, selects *m
 			placed[r.Spec.TargetRef.Name]++
 		}
 	}
-	return placement.Decide(placement.Question{
-		Selector: selector, Tolerations: tolerations, Targets: targets.Items, Placed: placed,
-	}), nil
+	q.Selector, q.Targets, q.Placed = selector, targets.Items, placed
+	return placement.Decide(q), nil
 }
 
 func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, condition metav1.Condition) error {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
 // Question asks where an application may run.
@@ -29,6 +30,10 @@ type Question struct {
 	// Excluded are targets that are no choice this time, and why, such as the
 	// one that is being left.
 	Excluded map[string]string
+	// Cargo is what the application sends; a target must let all of it in.
+	Cargo []policies.Cargo
+	// Frontier is what targets let in by default.
+	Frontier policies.Frontier
 }
 
 // Decision is where the application runs, or why it runs nowhere.
@@ -77,6 +82,11 @@ func exclude(q Question, target v1alpha1.KubernetesTarget) string {
 	}
 	if why := q.Excluded[target.Name]; why != "" {
 		return why
+	}
+	for _, cargo := range q.Cargo {
+		if why := q.Frontier.Refuses(&target, cargo); why != "" {
+			return why
+		}
 	}
 	if target.DeletionTimestamp != nil {
 		return "is being deleted"

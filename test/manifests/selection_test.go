@@ -305,6 +305,27 @@ func TestSelection(t *testing.T) {
 				o.SetFinalizers([]string{"example.org/finalizer"})
 			}),
 		},
+		"TargetController": {
+			reason: "A controller that is taken on may be one that Portico speaks for.",
+			do: change(target("plain"), func(o client.Object) {
+				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}})
+			}),
+			want: []string{webhooks.WorkloadPath},
+		},
+		"TargetOwner": {
+			reason: "An owner that controls nothing is for the garbage collector alone.",
+			do: change(target("plain"), func(o client.Object) {
+				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1"}})
+			}),
+		},
+		"TargetOrphaned": {
+			reason: "Letting go of an owner is part of its deletion, which never waits for Portico.",
+			do: func(t *testing.T) client.Object {
+				owned := target("plain")
+				owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}})
+				return change(owned, func(o client.Object) { o.SetOwnerReferences(nil) })(t)
+			},
+		},
 		"ConfigMap": {
 			reason: "Kinds that Portico does not know are left alone, labelled or not.",
 			do: create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

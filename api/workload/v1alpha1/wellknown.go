@@ -76,6 +76,11 @@ const RemoteLoadBalancerClass = Group + "/remote"
 // is gone from the target.
 const PropagationFinalizer = Group + "/propagation"
 
+// PublishVerb is what a person must be allowed to do with a managed cluster to
+// publish it by a KubernetesTarget. No request of the API has this verb; RBAC
+// rules do, and Portico asks for it.
+const PublishVerb = "publish"
+
 // Field managers, one for each writer.
 const (
 	IntakeManager      = "portico-intake"
@@ -119,6 +124,7 @@ const (
 	ReasonApplied           = "Applied"
 	ReasonRefused           = "Refused"
 	ReasonOwnershipConflict = "OwnershipConflict"
+	ReasonNotAllowed        = "NotAllowed"
 	ReasonUnknownKind       = "UnknownKind"
 	ReasonInvalidTemplate   = "InvalidTemplate"
 	ReasonApplying          = "Applying"
