@@ -116,6 +116,9 @@ func problemsOfTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
 
 func problemsOfConnection(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	path := field.NewPath("spec", "connectionSecretRef")
+	if target.Spec.ClusterRef != nil && target.Spec.ConnectionSecretRef == nil {
+		return nil // Portico sets it
+	}
 	if target.Spec.ConnectionSecretRef == nil || target.Spec.ConnectionSecretRef.Name == "" {
 		return field.ErrorList{field.Required(path.Child("name"),
 			"name the Secret in this namespace that holds the cluster's kubeconfig, or its endpoint and credentials")}

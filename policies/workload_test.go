@@ -147,6 +147,7 @@ func TestValidateTarget(t *testing.T) {
 		want        []problem
 	}{
 		"Right":       {reason: "A target names the Secret it is reached with.", target: `{spec: {connectionSecretRef: {name: eu-1}}}`},
+		"Cluster":     {reason: "Or the cluster, whose Secret is found.", target: `{spec: {clusterRef: {apiVersion: gcp.example.org/v1, kind: GKECluster, name: dev}}}`},
 		"NoSecret":    {reason: "Without one it cannot be reached.", target: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
 		"NoName":      {reason: "An empty name names none.", target: `{spec: {connectionSecretRef: {}}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
 		"Taken":       {reason: "Nor may the name be taken away.", old: `{spec: {connectionSecretRef: {name: eu-1}}}`, target: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
