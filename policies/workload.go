@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -115,15 +116,22 @@ func problemsOfTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
 }
 
 func problemsOfConnection(target *v1alpha1.KubernetesTarget) field.ErrorList {
-	path := field.NewPath("spec", "connectionSecretRef")
-	if target.Spec.ClusterRef != nil && target.Spec.ConnectionSecretRef == nil {
-		return nil // Portico sets it
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	switch secret := target.Spec.ConnectionSecretRef; {
+	case secret != nil && secret.Name == "":
+		errs = append(errs, field.Required(spec.Child("connectionSecretRef", "name"), "name a Secret in this namespace"))
+	case secret == nil && target.Spec.ClusterRef == nil:
+		errs = append(errs, field.Required(spec.Child("connectionSecretRef", "name"),
+			"name the Secret in this namespace that holds the cluster's kubeconfig, or its endpoint and credentials; or name a managed cluster in spec.clusterRef"))
 	}
-	if target.Spec.ConnectionSecretRef == nil || target.Spec.ConnectionSecretRef.Name == "" {
-		return field.ErrorList{field.Required(path.Child("name"),
-			"name the Secret in this namespace that holds the cluster's kubeconfig, or its endpoint and credentials")}
+	if ref := target.Spec.ClusterRef; ref != nil {
+		if version, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || version.Group == "" || version.Version == "" {
+			errs = append(errs, field.Invalid(spec.Child("clusterRef", "apiVersion"), ref.APIVersion,
+				"must be the group and version of a managed cluster's kind, such as compute.gcp.crossplane.io/v1alpha3"))
+		}
 	}
-	return nil
+	return errs
 }
 
 // decodeTemplate reads a template and checks that it names an object.

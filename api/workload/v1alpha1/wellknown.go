@@ -50,7 +50,15 @@ const (
 	// IntentAnnotation records what admission alone can tell: which of the
 	// fields the hub allocates were the user's own. See kinds.Intent.
 	IntentAnnotation = Group + "/intent"
+	// CopiedFromAnnotation on a Secret names the managed cluster whose connection
+	// Portico copied there for a KubernetesTarget that names it in clusterRef.
+	CopiedFromAnnotation = Group + "/copied-from"
 )
+
+// AggregateToPorticoLabel on a ClusterRole, with the value "true", gives Portico
+// its rules. That is how it comes to read kinds of managed clusters, none of
+// which it knows in advance.
+const AggregateToPorticoLabel = "rbac." + Group + "/aggregate-to-portico"
 
 // Annotations on a target's objects: which resource on the hub they belong to
 // (S0, Controller Ownership), and what was last sent.
@@ -89,6 +97,8 @@ const (
 	PropagationManager = "portico-propagation"
 	StatusManager      = "portico-status"
 	TargetManager      = "portico-target"
+	PublishManager     = "portico-publish"
+	ClaimManager       = "portico-claim"
 )
 
 // Keys of a connection Secret (S1, S3). A kubeconfig wins over the others.
@@ -142,6 +152,13 @@ const (
 	ReasonSecretMissing     = "SecretMissing"
 	ReasonInvalidConnection = "InvalidConnection"
 	ReasonUnauthorized      = "Unauthorized"
+
+	// Why the managed cluster that a target names is not published.
+	ReasonInvalidClusterRef   = "InvalidClusterRef"
+	ReasonClusterMissing      = "ClusterMissing"
+	ReasonClusterNotBound     = "ClusterNotBound"
+	ReasonSecretNotControlled = "SecretNotControlled"
+	ReasonPermissionMissing   = "PermissionMissing"
 )
 
 // Reasons of events that are not conditions.
@@ -156,6 +173,7 @@ const (
 	EventRecovered     = "TargetRecovered"
 	EventNameTaken     = "NameTaken"
 	EventDriftReverted = "DriftReverted"
+	EventPublished     = "Published"
 )
 
 // ResourceState is S0's one-word status of a resource or an application.
