@@ -18,16 +18,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/publish"
 	"github.com/portico-io/portico/controllers/retry"
+	"github.com/portico-io/portico/policies/publication"
 )
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetestargets,verbs=get;list;watch
@@ -36,12 +40,13 @@ import (
 
 // Controller connects targets.
 type Controller struct {
-	hub      client.Client
-	live     client.Reader // for Secrets, which are not kept in memory
-	clusters *clusters.Clusters
-	recorder events.EventRecorder
-	changed  chan event.TypedGenericEvent[types.NamespacedName]
-	life     context.Context //nolint:containedctx // of the connections
+	hub       client.Client
+	live      client.Reader // for Secrets, which are not kept in memory
+	clusters  *clusters.Clusters
+	publisher *publish.Publisher
+	recorder  events.EventRecorder
+	changed   chan event.TypedGenericEvent[types.NamespacedName]
+	life      context.Context //nolint:containedctx // of the connections
 }
 
 // SecretIndex finds targets by the name of their connection Secret.
@@ -66,6 +71,10 @@ func SetupWithManager(life context.Context, mgr ctrl.Manager, targets *clusters.
 		changed:  make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
 		life:     life,
 	}
+	var err error
+	if c.publisher, err = publish.New(life, mgr, c.TargetChanged); err != nil {
+		return err
+	}
 	targets.Listen(c)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("target").
@@ -73,6 +82,7 @@ func SetupWithManager(life context.Context, mgr ctrl.Manager, targets *clusters.
 		// was behind is looked at again once the cache has it.
 		For(&v1alpha1.KubernetesTarget{}).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.targetsOf)).
+		Watches(definition(), c.definitions(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(source.Channel(c.changed, handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
 			GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], q queue) {
 				q.Add(reconcile.Request{NamespacedName: e.Object})
@@ -97,7 +107,7 @@ func (c *Controller) targetsOf(ctx context.Context, secret client.Object) []reco
 	if err := c.hub.List(ctx, &list, client.InNamespace(secret.GetNamespace()), client.MatchingFields{SecretIndex: secret.GetName()}); err != nil {
 		return nil
 	}
-	var out []reconcile.Request
+	out := requests(c.publisher.OfSecret(client.ObjectKeyFromObject(secret)))
 	for i := range list.Items {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
@@ -119,14 +129,19 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		since = was.LastTransitionTime.Time
 	}
 	c.clusters.DownSince(req.NamespacedName, since)
-	if err := c.connect(ctx, target); err != nil {
+	published, err := c.publisher.Publish(ctx, target)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("publishing the cluster of target %s: %w", req, err)
+	}
+	if err := c.connect(ctx, target, published.Refusal); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, c.report(ctx, target)
+	return reconcile.Result{RequeueAfter: published.Again}, c.report(ctx, target, published.Refusal)
 }
 
 // close drops the connection of a target that is gone.
 func (c *Controller) close(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	c.publisher.Forget(key)
 	needed, err := c.needed(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -168,9 +183,13 @@ func (c *Controller) needed(ctx context.Context, key types.NamespacedName) (bool
 }
 
 // connect makes the connection the target's Secret describes.
-func (c *Controller) connect(ctx context.Context, target *v1alpha1.KubernetesTarget) error {
+func (c *Controller) connect(ctx context.Context, target *v1alpha1.KubernetesTarget, unpublished *publication.Refusal) error {
 	key := client.ObjectKeyFromObject(target)
 	if target.Spec.ConnectionSecretRef == nil {
+		if unpublished != nil {
+			c.clusters.Break(key, unpublished.Reason, "has no connection: "+unpublished.Message)
+			return nil
+		}
 		c.clusters.Break(key, v1alpha1.ReasonSecretMissing, "names no connection secret")
 		return nil
 	}
@@ -198,9 +217,9 @@ func (c *Controller) connect(ctx context.Context, target *v1alpha1.KubernetesTar
 }
 
 // report writes the target's status, when it changed.
-func (c *Controller) report(ctx context.Context, target *v1alpha1.KubernetesTarget) error {
+func (c *Controller) report(ctx context.Context, target *v1alpha1.KubernetesTarget, unpublished *publication.Refusal) error {
 	before := target.DeepCopy()
-	describe(target, c.stateOf(client.ObjectKeyFromObject(target)))
+	describe(target, c.stateOf(client.ObjectKeyFromObject(target)), unpublished)
 	if equality.Semantic.DeepEqual(before.Status, target.Status) {
 		return nil
 	}
@@ -224,7 +243,10 @@ func (c *Controller) stateOf(key types.NamespacedName) clusters.State {
 
 // describe sets a target's status from what is known of its cluster. Synced
 // says whether its connection could be made at all, Ready whether it works.
-func describe(target *v1alpha1.KubernetesTarget, state clusters.State) {
+func describe(target *v1alpha1.KubernetesTarget, state clusters.State, unpublished *publication.Refusal) {
+	if publication.IsCopied(target) {
+		target.Status.Cluster = publication.Title(*target.Spec.ClusterRef)
+	}
 	if state.Reachable == metav1.ConditionUnknown && meta.FindStatusCondition(target.Status.Conditions, v1alpha1.TargetReachable) != nil {
 		return // what was known stands until more is
 	}
@@ -240,6 +262,9 @@ func describe(target *v1alpha1.KubernetesTarget, state clusters.State) {
 	switch state.Reason {
 	case v1alpha1.ReasonSecretMissing, v1alpha1.ReasonInvalidConnection:
 		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, state.Reason, reachable.Message
+	}
+	if unpublished != nil {
+		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, unpublished.Reason, unpublished.Message
 	}
 	meta.SetStatusCondition(&target.Status.Conditions, synced)
 	ready := reachable

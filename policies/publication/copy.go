@@ -71,6 +71,12 @@ func Wanted(target *v1alpha1.KubernetesTarget, holder Holder) bool {
 	return given == nil || given.Name == CopyKey(target).Name && holder != Others
 }
 
+// IsCopied tells whether a target is reached, or will be, by what Portico copied.
+func IsCopied(target *v1alpha1.KubernetesTarget) bool {
+	given := target.Spec.ConnectionSecretRef
+	return target.Spec.ClusterRef != nil && (given == nil || given.Name == CopyKey(target).Name)
+}
+
 // IsOf tells whether a copy is of the managed cluster that a target names now.
 func IsOf(target *v1alpha1.KubernetesTarget, existing metav1.Object) bool {
 	return target.Spec.ClusterRef != nil && existing.GetAnnotations()[v1alpha1.CopiedFromAnnotation] == identity(*target.Spec.ClusterRef)

@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Publishing a managed cluster", func() {
+	const copied = "secret/enable-dev-connection"
+
+	synced := func(namespace string) string {
+		return condition(namespace, "kt/enable-dev", "Synced", "reason") + ": " + condition(namespace, "kt/enable-dev", "Synced", "message")
+	}
+
+	It("copies the connection once the cluster is bound and controls it, and keeps the copy like the original", func() {
+		installGKE()
+		namespace := newNamespace()
+		apply("", gke("dev"))
+		DeferCleanup(func() { kubectl(hub, "delete", "gkecluster", "dev", "--ignore-not-found") })
+		kubectl(hub, "-n", infra, "create", "secret", "generic", "dev", "--from-literal=kubeconfig=stolen")
+
+		By("not while it is unbound")
+		apply(namespace, enable("enable-dev", "dev", "dev"))
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: GKECluster dev is not bound"))
+		Expect(events(namespace, "kt/enable-dev")).To(ContainSubstring("ClusterNotBound"))
+		Expect(get(hub, namespace, "kt/enable-dev", ".status.cluster")).To(Equal("GKECluster/dev"))
+
+		By("not while the secret is somebody else's")
+		bind("gkecluster/dev", "Bound")
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("SecretNotControlled: "))
+		Expect(names(hub, namespace, "secret")).To(BeEmpty())
+		Expect(get(hub, namespace, "kt/enable-dev", ".spec.connectionSecretRef")).To(BeEmpty())
+
+		By("not while it is missing")
+		kubectl(hub, "-n", infra, "delete", "secret", "dev")
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("SecretMissing: "))
+
+		By("not over a secret that is there")
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "enable-dev-connection", "--from-literal=mine=1")
+		provision("dev", dev)
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("OwnershipConflict: "))
+		Expect(get(hub, namespace, copied, ".data.mine")).NotTo(BeEmpty())
+
+		By("and then it does")
+		kubectl(hub, "-n", namespace, "delete", "secret", "enable-dev-connection")
+		reachable(namespace, "enable-dev")
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("Applied: "))
+		Expect(get(hub, namespace, "kt/enable-dev", ".spec.connectionSecretRef.name")).To(Equal("enable-dev-connection"))
+		Expect(get(hub, namespace, copied, ".metadata.ownerReferences[0].kind")).To(Equal("KubernetesTarget"))
+		Expect(get(hub, namespace, copied, ".data.gcp-service-account")).To(BeEmpty(), "it is no connection")
+
+		By("following rotation")
+		writeConnection(infra, "dev", "compute.gcp.crossplane.io/v1alpha3", "gkecluster", "GKECluster", prod)
+		Eventually(func() string { return get(hub, namespace, copied, ".data.kubeconfig") }).Should(Equal(kubeconfigOf(prod)))
+		reachable(namespace, "enable-dev")
+
+		By("putting right what somebody changes or deletes")
+		kubectl(hub, "-n", namespace, "patch", "secret", "enable-dev-connection", "-p", `{"stringData": {"kubeconfig": "x", "token": "y"}}`)
+		Eventually(func() string { return get(hub, namespace, copied, ".data") }).Should(And(ContainSubstring(kubeconfigOf(prod)), Not(ContainSubstring("token"))))
+		kubectl(hub, "-n", namespace, "delete", "secret", "enable-dev-connection")
+		Eventually(func() string { return get(hub, namespace, copied, ".data.kubeconfig") }).Should(Equal(kubeconfigOf(prod)))
+
+		By("staying when the cluster cannot be asked, and saying so")
+		bind("gkecluster/dev", "Released")
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: "))
+		reachable(namespace, "enable-dev")
+		kubectl(hub, "delete", "gkecluster", "dev", "--cascade=orphan")
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterMissing: "))
+		reachable(namespace, "enable-dev")
+
+		By("going with the target")
+		kubectl(hub, "-n", namespace, "delete", "kt", "enable-dev")
+		Eventually(func() []string { return names(hub, namespace, "secret") }).Should(BeEmpty())
+	})
+
+	It("says which right is missing, and heals when it is given, or the kind comes back", func() {
+		installGKE()
+		DeferCleanup(installGKE)
+		namespace := newNamespace()
+		apply("", gke("dev"))
+		provision("dev", dev)
+		kubectl(hub, "delete", "-f", "../../config/samples/managed_clusters_role.yaml")
+
+		By("no right")
+		apply(namespace, enable("enable-dev", "dev", "dev"))
+		Eventually(func() string { return synced(namespace) }).Should(And(HavePrefix("PermissionMissing: "),
+			ContainSubstring("kubectl create clusterrole portico-gkeclusters --verb=get,list,watch --resource=gkeclusters.compute.gcp.crossplane.io")))
+		kubectl(hub, "create", "clusterrole", "portico-gkeclusters", "--verb=get,list", "--resource=gkeclusters.compute.gcp.crossplane.io")
+		kubectl(hub, "label", "clusterrole", "portico-gkeclusters", "rbac.workload.crossplane.io/aggregate-to-portico=true")
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("PermissionMissing: Portico may not watch"))
+		kubectl(hub, "delete", "clusterrole", "portico-gkeclusters")
+		kubectl(hub, "create", "clusterrole", "portico-gkeclusters", "--verb=get,list,watch", "--resource=gkeclusters.compute.gcp.crossplane.io")
+		kubectl(hub, "label", "clusterrole", "portico-gkeclusters", "rbac.workload.crossplane.io/aggregate-to-portico=true")
+		reachable(namespace, "enable-dev")
+
+		By("no kind")
+		kubectl(hub, "delete", "-f", "testdata/gke.yaml")
+		Eventually(func() string { return synced(namespace) }).Should(Or(HavePrefix("UnknownKind: "), HavePrefix("ClusterMissing: ")))
+		reachable(namespace, "enable-dev")
+		installGKE()
+		kubectl(hub, "-n", infra, "delete", "secret", "dev", "--ignore-not-found")
+		apply("", gke("dev"))
+		provision("dev", prod)
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("Applied: "))
+		Eventually(func() string { return get(hub, namespace, copied, ".data.kubeconfig") }).Should(Equal(kubeconfigOf(prod)))
+	})
+
+	It("lets the secret that the user names win, and takes back what is no longer asked for", func() {
+		installGKE()
+		namespace := newNamespace()
+		apply("", gke("dev"))
+		apply("", gke("prod"))
+		provision("dev", dev)
+		apply(namespace, enable("enable-dev", "dev", "dev"))
+		reachable(namespace, "enable-dev")
+
+		By("a cluster that is not to be had: the copy of the other goes")
+		kubectl(hub, "-n", namespace, "patch", "kt", "enable-dev", "--type=merge", "-p", `{"spec": {"clusterRef": {"name": "prod"}}}`)
+		Eventually(func() []string { return names(hub, namespace, "secret") }).Should(BeEmpty())
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: "))
+		provision("prod", prod)
+		reachable(namespace, "enable-dev")
+		Expect(get(hub, namespace, copied, ".data.kubeconfig")).To(Equal(kubeconfigOf(prod)))
+
+		By("a secret that is given")
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "mine", "--from-file=kubeconfig="+userKubeconfig["dev"])
+		kubectl(hub, "-n", namespace, "patch", "kt", "enable-dev", "--type=merge", "-p", `{"spec": {"connectionSecretRef": {"name": "mine"}}}`)
+		Eventually(func() []string { return names(hub, namespace, "secret") }).Should(ConsistOf("secret/mine"))
+		bind("gkecluster/prod", "Released")
+		Consistently(func() string { return synced(namespace) }).Should(HavePrefix("Applied: "))
+		Expect(get(hub, namespace, "kt/enable-dev", ".spec.connectionSecretRef.name")).To(Equal("mine"))
+	})
+
+	It("converges when the manager is killed between the copy and its name", func(ctx context.Context) {
+		installGKE()
+		namespace := newNamespace()
+		apply("", gke("dev"))
+		provision("dev", dev)
+
+		By("holding the second step back")
+		apply("", fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: hold-references}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
+    resourceRules: [{apiGroups: [workload.crossplane.io], apiVersions: ['*'], operations: [UPDATE], resources: [kubernetestargets]}]
+  validations: [{expression: 'has(oldObject.spec.connectionSecretRef) || !has(object.spec.connectionSecretRef)'}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: hold-references}
+spec: {policyName: hold-references, validationActions: [Deny]}
+`, namespace))
+		release := func() {
+			kubectl(hub, "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", "hold-references", "--ignore-not-found")
+		}
+		DeferCleanup(release)
+		apply(namespace, enable("probe", "nothing", "dev"))
+		Eventually(func() string { // a policy takes a moment to be in force; nobody else touches the probe
+			return run(hub, "", "-n", namespace, "patch", "kt", "probe", "--type=merge", "--dry-run=server", "-p", `{"spec": {"connectionSecretRef": {"name": "a"}}}`).err
+		}).Should(ContainSubstring("hold-references"))
+		apply(namespace, enable("enable-dev", "dev", "dev"))
+		Eventually(func() string { return get(hub, namespace, copied, ".metadata.uid") }).ShouldNot(BeEmpty())
+		uid := get(hub, namespace, copied, ".metadata.uid")
+		Expect(portico.Kill9()).To(Succeed())
+		Expect(get(hub, namespace, "kt/enable-dev", ".spec.connectionSecretRef")).To(BeEmpty())
+		release()
+		Expect(portico.Restart(ctx)).To(Succeed())
+		reachable(namespace, "enable-dev")
+		Expect(get(hub, namespace, copied, ".metadata.uid")).To(Equal(uid), "it was made twice")
+	}, NodeTimeout(3*time.Minute))
+
+	It("works for a Cluster of Cluster API in the target's namespace", func() {
+		kubectl(hub, "apply", "-f", "testdata/cluster_api.yaml")
+		kubectl(hub, "wait", "--for=condition=Established", "-f", "testdata/cluster_api.yaml", "--timeout=60s")
+		namespace := newNamespace()
+		apply(namespace, `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {name: dev}
+spec: {controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: dev-control-plane}}
+---
+apiVersion: workload.crossplane.io/v1alpha1
+kind: KubernetesTarget
+metadata: {name: enable-dev, labels: {env: dev}}
+spec: {clusterRef: {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: dev}}
+`)
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: Cluster dev is not provisioned"))
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "dev-kubeconfig", "--from-file=value="+userKubeconfig["dev"])
+		kubectl(hub, "-n", namespace, "patch", "clusters.cluster.x-k8s.io", "dev", "--subresource=status", "--type=merge", "-p", `{"status": {"phase": "Provisioned"}}`)
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("SecretNotControlled: "))
+		kubectl(hub, "-n", namespace, "label", "secret", "dev-kubeconfig", "cluster.x-k8s.io/cluster-name=dev")
+		kubectl(hub, "-n", namespace, "patch", "secret", "dev-kubeconfig", "-p", `{"metadata": {"ownerReferences": [
+			{"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "kind": "KubeadmControlPlane", "name": "dev-control-plane", "uid": "`+
+			get(hub, namespace, "clusters.cluster.x-k8s.io/dev", ".metadata.uid")+`", "controller": true}]}}`)
+		reachable(namespace, "enable-dev")
+		Expect(get(hub, namespace, copied, ".data.kubeconfig")).To(Equal(kubeconfigOf(dev)))
+		Expect(get(hub, namespace, "kt/enable-dev", ".status.cluster")).To(Equal("Cluster/dev"))
+	})
+})
