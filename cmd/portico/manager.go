@@ -24,6 +24,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/application"
+	"github.com/portico-io/portico/controllers/claim"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/intake"
 	"github.com/portico-io/portico/controllers/propagation"
@@ -214,6 +215,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Opti
 	}
 	for name, setup := range map[string]func() error{
 		"target":      func() error { return target.SetupWithManager(ctx, mgr, targets) },
+		"claim":       func() error { return claim.SetupWithManager(ctx, mgr) },
 		"intake":      func() error { return intake.SetupWithManager(mgr) },
 		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}) },
 		"application": func() error { return application.SetupWithManager(mgr) },
