@@ -45,6 +45,7 @@ type settings struct {
 	rounds      int
 	samples     int
 	only        string
+	profile     bool
 
 	root string // of the repository
 	out  string // where reports go
@@ -96,6 +97,7 @@ func parse(args []string) (*settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 3, "how often to measure each thing in its turn")
 	flags.IntVar(&s.samples, "samples", 200, "how many status changes to follow from target to hub")
 	flags.StringVar(&s.only, "only", "", "measure one `section`: "+strings.Join(sections, ", "))
+	flags.BoolVar(&s.profile, "profile", false, "write CPU and heap profiles of the manager next to the report")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}

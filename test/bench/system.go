@@ -28,6 +28,7 @@ type system struct {
 	hub, target     *cluster.Cluster
 	onHub, onTarget kubernetes.Interface
 	portico         *install.Manager
+	profiles        string // where the manager serves them
 }
 
 // measureSystem measures what needs a hub and a target.
@@ -75,6 +76,7 @@ func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 	}
 	if s.wants(throughputSection) {
 		b.compare(through, direct)
+		b.spent(through, direct)
 	}
 	return nil
 }
@@ -87,11 +89,19 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 	if err != nil {
 		return times{}, err
 	}
-	t, err := b.through(ctx, prefix, b.pairs)
+	var t times
+	since := time.Now()
+	err = b.profiled(ctx, prefix, func() (err error) {
+		t, err = b.through(ctx, prefix, b.pairs)
+		return err
+	})
 	if err != nil {
 		return t, err
 	}
 	if round == 0 {
+		if err := b.asked(since); err != nil {
+			return t, err
+		}
 		for _, section := range []struct {
 			name    string
 			measure func() error
@@ -130,7 +140,8 @@ func (b *system) start(ctx context.Context) error {
 	} {
 		err := step("starting "+c.name, nil, func() (err error) {
 			// kwok's nodes hold 500 Pods each.
-			*c.to, err = cluster.Start(ctx, cluster.Options{Name: c.name, LoadBalancerRange: c.balancers, Nodes: 2 + b.pairs/250})
+			*c.to, err = cluster.Start(ctx, cluster.Options{Name: c.name, LoadBalancerRange: c.balancers, Nodes: 2 + b.pairs/250,
+				ExtraAPIServerArgs: []string{fmt.Sprintf("--profiling=%t", b.profile)}})
 			if err != nil {
 				return err
 			}
@@ -142,7 +153,11 @@ func (b *system) start(ctx context.Context) error {
 		}
 	}
 	err := step("installing Portico on the hub", nil, func() (err error) {
-		b.portico, err = install.Portico(ctx, b.hub, install.Options{})
+		args, err := b.profiling()
+		if err != nil {
+			return err
+		}
+		b.portico, err = install.Portico(ctx, b.hub, install.Options{Args: args})
 		return err
 	})
 	if err != nil {
