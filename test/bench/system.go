@@ -45,12 +45,8 @@ func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 	if _, err := b.directly(ctx, "warm", 1); err != nil {
 		return err
 	}
-	rounds := s.rounds
-	if !s.wants(throughputSection) {
-		rounds = 1
-	}
 	var through, direct []times
-	for round := range rounds {
+	for round := range b.turns() {
 		prefix := fmt.Sprintf("round-%d", round+1)
 		turns := []func() error{
 			func() error {
@@ -62,7 +58,7 @@ func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 				if !s.wants(throughputSection) {
 					return nil
 				}
-				t, err := b.directTurn(ctx, prefix)
+				t, err := b.directTurn(ctx, prefix, round)
 				direct = append(direct, t)
 				return err
 			},
@@ -79,6 +75,14 @@ func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 		b.spent(through, direct)
 	}
 	return nil
+}
+
+// turns is how often pairs are created: once, if it is not for its own sake.
+func (b *system) turns() int {
+	if b.wants(throughputSection) {
+		return b.rounds
+	}
+	return 1
 }
 
 // throughTurn creates pairs on the hub and measures what can be measured while
@@ -118,12 +122,15 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 			}
 		}
 	}
+	if round == b.turns()-1 {
+		return t, nil // nothing comes after them
+	}
 	return t, b.remove(ctx, b.onHub, namespace, prefix)
 }
 
-func (b *system) directTurn(ctx context.Context, prefix string) (times, error) {
+func (b *system) directTurn(ctx context.Context, prefix string, round int) (times, error) {
 	t, err := b.directly(ctx, prefix, b.pairs)
-	if err != nil {
+	if err != nil || round == b.turns()-1 {
 		return t, err
 	}
 	return t, b.remove(ctx, b.onTarget, directNamespace, prefix)
