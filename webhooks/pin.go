@@ -13,9 +13,9 @@ func pin(_ context.Context, req admission.Request) (admission.Response, error) {
 	if gvk(req) != kinds.ReplicaSetKind || subresource(req) {
 		return admission.Allowed(""), nil
 	}
-	object, _, err := objects(req)
+	object, old, err := objects(req)
 	if err != nil {
 		return admission.Response{}, err
 	}
-	return patched(kinds.Pin(object), "pinned"), nil
+	return patched(kinds.Settle(kinds.Pin(object), object, old), "pinned"), nil
 }

@@ -24,7 +24,7 @@ func shield(identity string) handler {
 		if old == nil || !shielded(old) {
 			return admission.Allowed(""), nil
 		}
-		return patched(kinds.Replace(object, old, "status"), "shielded"), nil
+		return patched(kinds.Settle(kinds.Replace(object, old, "status"), object, old), "shielded"), nil
 	}
 }
 

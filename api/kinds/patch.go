@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"maps"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -69,4 +70,30 @@ func Replace(object, old *unstructured.Unstructured, key string) Patch {
 		return remove(object, key)
 	}
 	return set(object, value, key)
+}
+
+// Settle extends a patch after which object, as it then is, differs from old at
+// most in who wrote it when: with it the write changes nothing at all. Otherwise
+// the API server would store a new time in managedFields, which is an event,
+// which brings a controller back that wants something else, to write again.
+func Settle(patch Patch, object, old *unstructured.Unstructured) Patch {
+	if old == nil || len(patch) == 0 || !equality.Semantic.DeepEqual(unmanaged(object), unmanaged(old)) {
+		return patch
+	}
+	fields, found, _ := unstructured.NestedFieldNoCopy(old.Object, "metadata", "managedFields")
+	if !found {
+		return append(patch, remove(object, "metadata", "managedFields")...)
+	}
+	return append(patch, set(object, fields, "metadata", "managedFields")...)
+}
+
+// unmanaged returns what an object says but for its bookkeeping.
+func unmanaged(object *unstructured.Unstructured) map[string]any {
+	content := maps.Clone(object.Object)
+	metadata, _ := content["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	delete(metadata, "managedFields")
+	delete(metadata, "resourceVersion")
+	content["metadata"] = metadata
+	return content
 }

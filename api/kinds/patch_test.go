@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestSet(t *testing.T) {
@@ -56,6 +57,54 @@ func TestReplace(t *testing.T) {
 			}
 			if diff := cmp.Diff(old.Object, patch(t, before, got).Object); diff != "" {
 				t.Errorf("%s\nnot restored, -old +patched:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestSettle(t *testing.T) {
+	replicaSet := func(replicas int64, time, label string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "ReplicaSet",
+			"metadata": map[string]any{
+				"name":            "web",
+				"resourceVersion": time,
+				"labels":          map[string]any{"workload.crossplane.io/schedule": "remote", "more": label},
+				"managedFields":   []any{map[string]any{"manager": "kube-controller-manager", "time": time}},
+			},
+			"spec": map[string]any{"replicas": replicas},
+		}}
+	}
+	cases := map[string]struct {
+		reason string
+		old    *unstructured.Unstructured
+		want   []string // the paths that are changed
+	}{
+		"Undone": {
+			reason: "What is pinned back to what it was is no write, and leaves no trace of one.",
+			old:    replicaSet(0, "1", "a"),
+			want:   []string{"/spec/replicas", "/metadata/managedFields"},
+		},
+		"MoreToIt": {
+			reason: "A write that changes something else keeps its record.",
+			old:    replicaSet(0, "1", "b"),
+			want:   []string{"/spec/replicas"},
+		},
+		"New": {
+			reason: "There is nothing to go back to.",
+			want:   []string{"/spec/replicas"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			object := replicaSet(2, "2", "a")
+			patch := Settle(Pin(object), object, tc.old)
+			var got []string
+			for _, operation := range patch {
+				got = append(got, operation.Path)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n%s", tc.reason, diff)
 			}
 		})
 	}

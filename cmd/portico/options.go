@@ -57,6 +57,7 @@ type Options struct {
 	// Serving: probes, metrics and the way out.
 	MetricsBindAddress     string
 	HealthProbeBindAddress string
+	ProfilingBindAddress   string
 	ShutdownDelay          time.Duration
 
 	// Logging.
@@ -86,6 +87,7 @@ func NewOptions() *Options {
 
 		MetricsBindAddress:     ":8080",
 		HealthProbeBindAddress: ":8081",
+		ProfilingBindAddress:   "0",
 		ShutdownDelay:          10 * time.Second,
 
 		Logging: logsapi.NewLoggingConfiguration(),
@@ -135,6 +137,8 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "The `address` to serve metrics on; 0 turns them off.")
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress,
 		"The `address` to serve /healthz and /readyz on; 0 turns them off.")
+	fs.StringVar(&o.ProfilingBindAddress, "profiling-bind-address", o.ProfilingBindAddress,
+		"The `address` to serve /debug/pprof on, which must be on loopback; 0 turns it off.")
 	fs.DurationVar(&o.ShutdownDelay, "shutdown-delay", o.ShutdownDelay,
 		"How long to go on serving webhooks, unready, after being told to stop: API servers take a while to notice.")
 
@@ -218,6 +222,9 @@ func (o *Options) Validate() field.ErrorList {
 			invalid(flag, address, err.Error())
 		}
 	}
+	if err := validLoopbackAddress(o.ProfilingBindAddress); err != nil {
+		invalid("profiling-bind-address", o.ProfilingBindAddress, err.Error())
+	}
 	if o.ShutdownDelay < 0 {
 		invalid("shutdown-delay", o.ShutdownDelay.String(), "must not be negative")
 	}
@@ -269,6 +276,22 @@ func validBindAddress(address string) error {
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 		return fmt.Errorf("%q is not a port", port)
+	}
+	return nil
+}
+
+// validLoopbackAddress accepts addresses that only this machine reaches: a
+// profile asks nobody who they are.
+func validLoopbackAddress(address string) error {
+	if err := validBindAddress(address); err != nil || address == "0" {
+		return err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() {
+		return fmt.Errorf("%q is not on loopback", host)
 	}
 	return nil
 }

@@ -59,6 +59,15 @@ func TestValidate(t *testing.T) {
 				o.LeaderElect, o.LeaderElectionID = false, ""
 			},
 		},
+		"ProfilingHere": {
+			reason: "Profiles can be had by whoever is on the machine.",
+			set:    func(o *Options) { o.ProfilingBindAddress = "[::1]:6060" },
+		},
+		"ProfilingElsewhere": {
+			reason: "A profile asks nobody who they are.",
+			set:    func(o *Options) { o.ProfilingBindAddress = ":6060" },
+			want:   []string{"profiling-bind-address: FieldValueInvalid"},
+		},
 		"EverythingAtOnce": {
 			reason: "Whoever fixes a file wants to fix it once.",
 			set: func(o *Options) {
@@ -70,7 +79,7 @@ func TestValidate(t *testing.T) {
 				o.WebhookHost, o.WebhookPort = "a b", 0
 				o.TargetProbeInterval, o.TargetTimeout, o.TargetWorkers = 0, 0, 0
 				o.TargetQPS, o.TargetBurst = 0, 0
-				o.MetricsBindAddress, o.HealthProbeBindAddress = "8080", "a b:1"
+				o.MetricsBindAddress, o.HealthProbeBindAddress, o.ProfilingBindAddress = "8080", "a b:1", "6060"
 				o.ShutdownDelay = -time.Second
 				o.Logging.Format = "xml"
 			},
@@ -82,6 +91,7 @@ func TestValidate(t *testing.T) {
 				"log-format: FieldValueNotSupported",
 				"metrics-bind-address: FieldValueInvalid",
 				"namespace: FieldValueInvalid",
+				"profiling-bind-address: FieldValueInvalid",
 				"resync-period: FieldValueInvalid",
 				"shutdown-delay: FieldValueInvalid",
 				"target-burst: FieldValueInvalid",

@@ -6,15 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -38,12 +41,42 @@ func SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("application").
 		For(&v1alpha2.KubernetesApplication{}).
-		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf)).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, gathered()).
 		Complete(retry.Quietly(c))
 }
 
+// gather is how long changes of an application's resources add up before they
+// are summed up: those that are applied together change together, and every sum
+// looks at all of them.
+const gather = 500 * time.Millisecond
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// gathered queues a resource's application: at once for a new resource that
+// waits for its target, and after a while for what resources report.
+func gathered() handler.EventHandler {
+	at := func(delay time.Duration, q queue, resources ...client.Object) {
+		for _, resource := range resources {
+			for _, req := range applicationOf(resource) {
+				q.AddAfter(req, delay)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			if resource, ok := e.Object.(*v1alpha1.KubernetesApplicationResource); ok && resource.Spec.TargetRef == nil {
+				at(0, q, resource)
+			} else {
+				at(gather, q, e.Object)
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { at(gather, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { at(gather, q, e.Object) },
+	}
+}
+
 // applicationOf is the application a front-door resource names.
-func applicationOf(_ context.Context, resource client.Object) []reconcile.Request {
+func applicationOf(resource client.Object) []reconcile.Request {
 	name, ok := resource.GetLabels()[v1alpha1.ApplicationLabel]
 	if !ok {
 		return nil

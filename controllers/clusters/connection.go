@@ -228,7 +228,7 @@ func (c *Connection) known() meta.RESTMapper {
 // Informer returns a reader of the target's objects of a kind that belong to
 // this hub, and false while the first list of them is still under way. It fails
 // with a NoKindMatch error when the target does not know the kind.
-func (c *Connection) Informer(gvk schema.GroupVersionKind) (client.Reader, bool, error) {
+func (c *Connection) Informer(gvk schema.GroupVersionKind) (Reader, bool, error) {
 	mapper := c.known()
 	if mapper == nil {
 		return nil, false, nil
@@ -260,7 +260,7 @@ func (c *Connection) Informer(gvk schema.GroupVersionKind) (client.Reader, bool,
 		w.kinds[gvk] = informer
 		go c.tellSynced(w.ctx, informer)
 	}
-	return w.cache, informer.HasSynced(), nil
+	return unpacking{w.cache}, informer.HasSynced(), nil
 }
 
 // tellSynced makes the target's resources look again once a kind is listed.
@@ -279,7 +279,7 @@ func (c *Connection) startWatching() (*watching, error) {
 		Scheme:                      runtime.NewScheme(),
 		Mapper:                      c.mapper,
 		DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: c.options.HubID}),
-		DefaultTransform:            cache.TransformStripManagedFields(),
+		DefaultTransform:            pack,
 		ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler: func(context.Context, *toolscache.Reflector, error) {
 			c.Suspect()

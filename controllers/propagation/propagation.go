@@ -194,7 +194,7 @@ type journey struct {
 	before     *v1alpha1.KubernetesApplicationResource
 	desired    *unstructured.Unstructured
 	connection *clusters.Connection
-	cached     client.Reader
+	cached     clusters.Reader
 	observed   *unstructured.Unstructured
 	standing   standing
 	story      []narrate.Event

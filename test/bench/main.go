@@ -44,7 +44,8 @@ type settings struct {
 	concurrency int
 	rounds      int
 	samples     int
-	only        string
+	only        []string // all, when empty
+	profile     bool
 
 	root string // of the repository
 	out  string // where reports go
@@ -62,6 +63,9 @@ const (
 )
 
 func run(ctx context.Context, args []string) error {
+	if len(args) == 2 && args[0] == "-noop" {
+		return serveNoop(args[1])
+	}
 	s, err := parse(args)
 	if err != nil {
 		return err
@@ -70,21 +74,29 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	r := newReport(s)
+	failed := measure(ctx, s, r)
+	if len(r.Rows) == 0 {
+		return failed
+	}
+	// What was measured before something failed, or somebody lost patience, is
+	// not lost.
+	fmt.Printf("\n%s", r.markdown())
+	if err := r.write(s.out); err != nil {
+		return errors.Join(failed, err)
+	}
+	fmt.Printf("\nwritten to %s/report.md and report.json\n", s.out)
+	return failed
+}
+
+func measure(ctx context.Context, s *settings, r *report) error {
 	if s.wants(admissionSection) {
 		if err := measureAdmission(ctx, s, r); err != nil {
 			return fmt.Errorf("measuring admission: %w", err)
 		}
 	}
 	if s.wants(throughputSection, memorySection, latencySection, steadySection) {
-		if err := measureSystem(ctx, s, r); err != nil {
-			return err
-		}
+		return measureSystem(ctx, s, r)
 	}
-	fmt.Printf("\n%s", r.markdown())
-	if err := r.write(s.out); err != nil {
-		return err
-	}
-	fmt.Printf("\nwritten to %s/report.md and report.json\n", s.out)
 	return nil
 }
 
@@ -95,7 +107,14 @@ func parse(args []string) (*settings, error) {
 	flags.IntVar(&s.concurrency, "concurrency", 16, "how many requests a client has under way at the same time")
 	flags.IntVar(&s.rounds, "rounds", 3, "how often to measure each thing in its turn")
 	flags.IntVar(&s.samples, "samples", 200, "how many status changes to follow from target to hub")
-	flags.StringVar(&s.only, "only", "", "measure one `section`: "+strings.Join(sections, ", "))
+	flags.Func("only", "measure a `section` alone, of "+strings.Join(sections, ", ")+"; repeatable", func(section string) error {
+		if !slices.Contains(sections, section) {
+			return errors.New("no such section")
+		}
+		s.only = append(s.only, section)
+		return nil
+	})
+	flags.BoolVar(&s.profile, "profile", false, "write CPU and heap profiles of the manager next to the report")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -104,8 +123,6 @@ func parse(args []string) (*settings, error) {
 		return nil, fmt.Errorf("unknown argument %q", flags.Arg(0))
 	case s.pairs < 1, s.concurrency < 1, s.rounds < 1, s.samples < 1:
 		return nil, errors.New("-pairs, -concurrency, -rounds and -samples must be at least 1")
-	case s.only != "" && !slices.Contains(sections, s.only):
-		return nil, fmt.Errorf("no section %q; there are %s", s.only, strings.Join(sections, ", "))
 	}
 	var err error
 	if s.root, err = cluster.RepoRoot(); err != nil {
@@ -119,5 +136,5 @@ func parse(args []string) (*settings, error) {
 func (s *settings) manifests() string { return filepath.Join(s.root, "config", "default") }
 
 func (s *settings) wants(anyOf ...string) bool {
-	return s.only == "" || slices.Contains(anyOf, s.only)
+	return len(s.only) == 0 || slices.ContainsFunc(anyOf, func(section string) bool { return slices.Contains(s.only, section) })
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,44 +21,76 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// noop is a webhook that lets everything pass unread: what any admission
-// webhook costs at the least. It stands in Portico's place, registered by
-// Portico's own manifests, and is served by the same library.
+// noop puts a webhook before the hub that lets everything pass unread: what any
+// admission webhook costs at the least. It stands in Portico's place: registered
+// by Portico's own manifests, served by the same library, in a process of its
+// own.
 func noop(ctx context.Context, on *cluster.Cluster, manifests []*unstructured.Unstructured) (stop func(), err error) {
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
 		return nil, err
 	}
-	pair, err := tls.X509KeyPair(certificate, key)
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(on.Dir(), noopCertificate), certificate, 0o600),
+		os.WriteFile(filepath.Join(on.Dir(), noopKey), key, 0o600),
+	); err != nil {
+		return nil, err
+	}
+	port, err := cluster.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	process, err := cluster.Launch(cluster.Command{Name: "noop", Path: self, Args: []string{"-noop", address}, Dir: on.Dir()})
+	if err != nil {
+		return nil, err
+	}
+	stop = func() { _ = process.Kill() }
+	err = cluster.Poll(ctx, time.Minute, "the no-op webhook", func(context.Context) error {
+		connection, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
+	if err != nil {
+		return stop, err
+	}
+	return stop, register(ctx, on, manifests, address, certificate)
+}
+
+// The no-op webhook's certificate is in its working directory.
+const (
+	noopCertificate = "noop.crt"
+	noopKey         = "noop.key"
+)
+
+// serveNoop is the process of the no-op webhook.
+func serveNoop(address string) error {
 	server := &http.Server{
+		Addr:              address,
 		ReadHeaderTimeout: 10 * time.Second,
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12},
 		Handler: &admission.Webhook{Handler: admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
 			return admission.Allowed("")
 		})},
 	}
-	go func() { _ = server.ServeTLS(listener, "", "") }()
-	stop = func() { _ = server.Close() }
-	defer func() {
-		if err != nil {
-			stop()
-		}
-	}()
+	return server.ListenAndServeTLS(noopCertificate, noopKey)
+}
 
+// register has the hub call the webhook wherever it would have called Portico.
+func register(ctx context.Context, on *cluster.Cluster, manifests []*unstructured.Unstructured, address string, certificate []byte) error {
 	hub, err := client.New(on.Config(), client.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	local, err := install.Localize(manifests, "https://"+listener.Addr().String())
+	local, err := install.Localize(manifests, "https://"+address)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var hooks []*unstructured.Unstructured
 	for _, object := range local {
@@ -66,17 +101,17 @@ func noop(ctx context.Context, on *cluster.Cluster, manifests []*unstructured.Un
 		for _, item := range webhooks {
 			if webhook, ok := item.(map[string]any); ok {
 				if err := unstructured.SetNestedField(webhook, base64.StdEncoding.EncodeToString(certificate), "clientConfig", "caBundle"); err != nil {
-					return nil, err
+					return err
 				}
 			}
 		}
 		if err := unstructured.SetNestedSlice(object.Object, webhooks, "webhooks"); err != nil {
-			return nil, err
+			return err
 		}
 		hooks = append(hooks, object)
 	}
 	if len(hooks) == 0 {
-		return nil, fmt.Errorf("the manifests have no webhooks")
+		return fmt.Errorf("the manifests have no webhooks")
 	}
-	return stop, install.Apply(ctx, hub, hooks)
+	return install.Apply(ctx, hub, hooks)
 }

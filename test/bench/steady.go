@@ -56,6 +56,31 @@ func (b *system) steady(ctx context.Context) error {
 	return nil
 }
 
+// asked tells what the hub was asked for a pair, most frequent first.
+func (b *system) asked(since time.Time) error {
+	events, err := b.hub.AuditEvents(since)
+	if err != nil {
+		return err
+	}
+	counts := map[string]int{}
+	for _, event := range events {
+		status := int32(0)
+		if event.ResponseStatus != nil {
+			status = event.ResponseStatus.Code
+		}
+		counts[fmt.Sprintf("%s: %d", describe(event), status)]++
+	}
+	requests := slices.SortedFunc(maps.Keys(counts), func(x, y string) int { return counts[y] - counts[x] })
+	var lines []string
+	for _, request := range requests {
+		if each := float64(counts[request]) / float64(b.pairs); each >= 0.02 {
+			lines = append(lines, fmt.Sprintf("%6.2f %s", each, request))
+		}
+	}
+	b.report.explain("Requests to the hub for a pair", lines)
+	return nil
+}
+
 // tell reports a count that is to be 0, and what was counted.
 func (b *system) tell(what string, counts map[string]int) {
 	total := 0

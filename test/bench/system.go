@@ -28,6 +28,7 @@ type system struct {
 	hub, target     *cluster.Cluster
 	onHub, onTarget kubernetes.Interface
 	portico         *install.Manager
+	profiles        string // where the manager serves them
 }
 
 // measureSystem measures what needs a hub and a target.
@@ -44,12 +45,8 @@ func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 	if _, err := b.directly(ctx, "warm", 1); err != nil {
 		return err
 	}
-	rounds := s.rounds
-	if !s.wants(throughputSection) {
-		rounds = 1
-	}
 	var through, direct []times
-	for round := range rounds {
+	for round := range b.turns() {
 		prefix := fmt.Sprintf("round-%d", round+1)
 		turns := []func() error{
 			func() error {
@@ -61,7 +58,7 @@ func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 				if !s.wants(throughputSection) {
 					return nil
 				}
-				t, err := b.directTurn(ctx, prefix)
+				t, err := b.directTurn(ctx, prefix, round)
 				direct = append(direct, t)
 				return err
 			},
@@ -75,8 +72,17 @@ func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 	}
 	if s.wants(throughputSection) {
 		b.compare(through, direct)
+		b.spent(through, direct)
 	}
 	return nil
+}
+
+// turns is how often pairs are created: once, if it is not for its own sake.
+func (b *system) turns() int {
+	if b.wants(throughputSection) {
+		return b.rounds
+	}
+	return 1
 }
 
 // throughTurn creates pairs on the hub and measures what can be measured while
@@ -87,11 +93,19 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 	if err != nil {
 		return times{}, err
 	}
-	t, err := b.through(ctx, prefix, b.pairs)
+	var t times
+	since := time.Now()
+	err = b.profiled(ctx, prefix, func() (err error) {
+		t, err = b.through(ctx, prefix, b.pairs)
+		return err
+	})
 	if err != nil {
 		return t, err
 	}
 	if round == 0 {
+		if err := b.asked(since); err != nil {
+			return t, err
+		}
 		for _, section := range []struct {
 			name    string
 			measure func() error
@@ -108,12 +122,15 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 			}
 		}
 	}
+	if round == b.turns()-1 {
+		return t, nil // nothing comes after them
+	}
 	return t, b.remove(ctx, b.onHub, namespace, prefix)
 }
 
-func (b *system) directTurn(ctx context.Context, prefix string) (times, error) {
+func (b *system) directTurn(ctx context.Context, prefix string, round int) (times, error) {
 	t, err := b.directly(ctx, prefix, b.pairs)
-	if err != nil {
+	if err != nil || round == b.turns()-1 {
 		return t, err
 	}
 	return t, b.remove(ctx, b.onTarget, directNamespace, prefix)
@@ -130,7 +147,8 @@ func (b *system) start(ctx context.Context) error {
 	} {
 		err := step("starting "+c.name, nil, func() (err error) {
 			// kwok's nodes hold 500 Pods each.
-			*c.to, err = cluster.Start(ctx, cluster.Options{Name: c.name, LoadBalancerRange: c.balancers, Nodes: 2 + b.pairs/250})
+			*c.to, err = cluster.Start(ctx, cluster.Options{Name: c.name, LoadBalancerRange: c.balancers, Nodes: 2 + b.pairs/250,
+				ExtraAPIServerArgs: []string{fmt.Sprintf("--profiling=%t", b.profile)}})
 			if err != nil {
 				return err
 			}
@@ -142,7 +160,11 @@ func (b *system) start(ctx context.Context) error {
 		}
 	}
 	err := step("installing Portico on the hub", nil, func() (err error) {
-		b.portico, err = install.Portico(ctx, b.hub, install.Options{})
+		args, err := b.profiling()
+		if err != nil {
+			return err
+		}
+		b.portico, err = install.Portico(ctx, b.hub, install.Options{Args: args})
 		return err
 	})
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 // created, the target had it, and its status said that it is available.
 type times struct {
 	created, there, available time.Duration
+	// cpu is what every process took in the meantime.
+	cpu cpu
 }
 
 // through creates pairs on the hub.
@@ -65,7 +67,7 @@ func (b *system) race(ctx context.Context, what, prefix string, pairs int, on ku
 		return out + fmt.Sprintf("of %d", pairs)
 	}
 	err = step(what, progress, func() error {
-		started := time.Now()
+		started, before := time.Now(), b.cpu()
 		results := make(chan error, len(tallies))
 		for _, tally := range tallies {
 			go func() { results <- tally.count(ctx, started, pairs) }()
@@ -79,6 +81,7 @@ func (b *system) race(ctx context.Context, what, prefix string, pairs int, on ku
 				return err
 			}
 		}
+		t.cpu = b.cpu().since(before)
 		return nil
 	})
 	t.there, t.available = max(tallies[0].took, tallies[1].took), tallies[2].took

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -46,7 +47,13 @@ var _ = Describe("When nothing happens", func() {
 		apply(namespace, web())
 		apply(namespace, service("  type: LoadBalancer\n  ports: [{port: 80}]"))
 		apply(namespace, web("name: web\n  labels", "name: stuck\n  labels", "app: web}", "app: stuck}", "image: nginx:1", "image: nginx:does-not-exist"))
+		By("many, because what costs one writer less than a second goes unseen")
+		for i := range 20 {
+			name := fmt.Sprintf("web-%d", i)
+			apply(namespace, web("name: web\n  labels", "name: "+name+"\n  labels", "app: web}", "app: "+name+"}"))
+		}
 		rolledOut(namespace, "web")
+		rolledOut(namespace, "web-19")
 		version := func() string {
 			return get(hub, namespace, "deployment,service,kar,ka,kt", ".items[*].metadata.resourceVersion")
 		}

@@ -1,0 +1,77 @@
+package clusters
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Reader reads the objects on a target that belong to this hub.
+type Reader interface {
+	// Get reads the object of the given kind and key.
+	Get(ctx context.Context, key client.ObjectKey, object *unstructured.Unstructured) error
+}
+
+// packed is where a cached object keeps all that is neither its kind nor its
+// metadata: as JSON, in one string. As maps it takes several times the room, in
+// a cache of everything on every target, to be read now and then. No kind has a
+// field of this name.
+const packed = "\x00packed"
+
+// pack is a cache's transform. It also drops managedFields.
+func pack(cached any) (any, error) {
+	object, ok := cached.(*unstructured.Unstructured)
+	if !ok {
+		return cached, nil // a tombstone; what is in it was packed before
+	}
+	if _, again := object.Object[packed]; again {
+		return object, nil
+	}
+	object.SetManagedFields(nil)
+	head, rest := map[string]any{}, map[string]any{}
+	for key, value := range object.Object {
+		switch key {
+		case "apiVersion", "kind", "metadata":
+			head[key] = value
+		default:
+			rest[key] = value
+		}
+	}
+	data, err := json.Marshal(rest)
+	if err != nil {
+		return nil, fmt.Errorf("packing %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+	}
+	head[packed] = string(data)
+	return &unstructured.Unstructured{Object: head}, nil
+}
+
+// unpack undoes pack, but for managedFields.
+func unpack(object *unstructured.Unstructured) error {
+	data, ok := object.Object[packed].(string)
+	if !ok {
+		return nil
+	}
+	var rest map[string]any
+	if err := json.Unmarshal([]byte(data), &rest); err != nil {
+		return fmt.Errorf("unpacking %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+	}
+	delete(object.Object, packed)
+	for key, value := range rest {
+		object.Object[key] = value
+	}
+	return nil
+}
+
+// unpacking is a Reader of a cache of packed objects.
+type unpacking struct{ cache client.Reader }
+
+// Get implements Reader.
+func (u unpacking) Get(ctx context.Context, key client.ObjectKey, object *unstructured.Unstructured) error {
+	if err := u.cache.Get(ctx, key, object); err != nil {
+		return err
+	}
+	return unpack(object)
+}
