@@ -122,7 +122,7 @@ func (f Frontier) ValidateResource(resource, old *v1alpha1.KubernetesApplication
 	}
 	errs := problems(resource)
 	if len(errs) > 0 && old != nil && equality.Semantic.DeepEqual(old.Spec.TargetRef, resource.Spec.TargetRef) {
-		return added(errs, problems(old))
+		return Added(errs, problems(old))
 	}
 	return errs
 }
@@ -140,7 +140,7 @@ func (f Frontier) ValidateApplication(app, old *v1alpha2.KubernetesApplication, 
 	}
 	errs := problems(app)
 	if len(errs) > 0 && old != nil && equality.Semantic.DeepEqual(old.Spec.TargetRef, app.Spec.TargetRef) {
-		return added(errs, problems(old))
+		return Added(errs, problems(old))
 	}
 	return errs
 }

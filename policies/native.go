@@ -31,7 +31,7 @@ var schedulePath = field.NewPath("metadata", "labels").Key(v1alpha1.ScheduleLabe
 func ValidateNative(q NativeQuestion) field.ErrorList {
 	errs := problemsOfNative(q.Object)
 	if q.Old != nil {
-		errs = added(errs, problemsOfNative(q.Old))
+		errs = Added(errs, problemsOfNative(q.Old))
 	}
 	errs = append(errs, validateMove(q)...)
 	if !kinds.IsRemote(q.Object) {
@@ -42,7 +42,7 @@ func ValidateNative(q NativeQuestion) field.ErrorList {
 		// The object's own values were judged above. A namespace's are refused
 		// every time, because a change could not reach a target.
 		_, own := MembershipOf(q.Object, &metav1.ObjectMeta{})
-		return append(errs, added(malformed, own)...)
+		return append(errs, Added(malformed, own)...)
 	}
 	return append(errs, validateMembership(q, now)...)
 }

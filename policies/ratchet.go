@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// added returns those of now's problems that before did not have: what was wrong
+// Added returns those of now's problems that before did not have: what was wrong
 // already may stay, so that an object can be edited towards right.
-func added(now, before field.ErrorList) field.ErrorList {
+func Added(now, before field.ErrorList) field.ErrorList {
 	known := map[string]int{}
 	for _, problem := range before {
 		known[identity(problem)]++

@@ -26,7 +26,7 @@ import (
 func ValidateApplication(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
 	errs := problemsOfApplication(app)
 	if old != nil {
-		errs = added(errs, problemsOfApplication(old))
+		errs = Added(errs, problemsOfApplication(old))
 	}
 	return errs
 }
@@ -76,7 +76,7 @@ func ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource) fie
 		return errs
 	}
 	before, known := problemsOfResource(old)
-	errs = added(errs, known)
+	errs = Added(errs, known)
 	if template == nil {
 		return errs
 	}
@@ -104,14 +104,16 @@ func problemsOfResource(resource *v1alpha1.KubernetesApplicationResource) (*unst
 func ValidateTarget(target, old *v1alpha1.KubernetesTarget) field.ErrorList {
 	errs := problemsOfTarget(target)
 	if old != nil {
-		errs = added(errs, problemsOfTarget(old))
+		errs = Added(errs, problemsOfTarget(old))
 	}
 	return errs
 }
 
 func problemsOfTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
-	errs := problemsOfTaints(target.Spec.Taints, field.NewPath("spec", "taints"))
-	errs = append(errs, validateAllowance(target.Spec.Allow, field.NewPath("spec", "allow"))...)
+	spec := field.NewPath("spec")
+	errs := problemsOfTaints(target.Spec.Taints, spec.Child("taints"))
+	errs = append(errs, validateAllowance(target.Spec.Allow, spec.Child("allow"))...)
+	errs = append(errs, problemsOfImpersonation(target.Spec.Impersonate, spec.Child("impersonate"))...)
 	return append(errs, problemsOfConnection(target)...)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,10 +76,19 @@ func front(t testing.TB, hub ...client.Object) http.Handler {
 func serve(reader client.Reader) http.Handler {
 	server := webhook.NewServer(webhook.Options{})
 	Register(server, Options{
-		Reader: reader, Identity: porticoUser, Scheme: scheme(),
+		Reader: reader, Identity: porticoUser, Scheme: scheme(), Secrets: liveSecrets{reader},
 		Hub: authorizer{}, Frontier: policies.Frontier{Portico: "portico-system"},
 	})
 	return server.WebhookMux()
+}
+
+// liveSecrets reads Secrets as the manager does.
+type liveSecrets struct{ client.Reader }
+
+func (s liveSecrets) Data(ctx context.Context, key types.NamespacedName) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	err := s.Get(ctx, key, secret)
+	return secret.Data, err
 }
 
 // ask is a question an API server asks.

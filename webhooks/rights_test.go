@@ -145,7 +145,8 @@ func TestRights(t *testing.T) {
 func serveWith(hub Hub) http.Handler {
 	server := webhook.NewServer(webhook.Options{})
 	Register(server, Options{
-		Reader: fake.NewClientBuilder().WithScheme(scheme()).Build(), Identity: porticoUser, Scheme: scheme(),
+		Secrets: liveSecrets{fake.NewClientBuilder().WithScheme(scheme()).Build()},
+		Reader:  fake.NewClientBuilder().WithScheme(scheme()).Build(), Identity: porticoUser, Scheme: scheme(),
 		Hub: hub, Frontier: policies.Frontier{Portico: "portico-system"},
 	})
 	return server.WebhookMux()

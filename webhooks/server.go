@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/credentials"
 )
 
 // The paths of the webhooks, which config/webhook names.
@@ -25,10 +26,11 @@ const (
 	ShieldPath        = "/mutate/shield"
 	NativePath        = "/validate/native"
 	WorkloadPath      = "/validate/workload"
+	ConnectionPath    = "/validate/connection"
 )
 
 // Paths are all of them.
-var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath}
+var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath}
 
 // Options of the webhooks.
 type Options struct {
@@ -42,6 +44,9 @@ type Options struct {
 	Hub Hub
 	// Frontier is what targets let in by default.
 	Frontier policies.Frontier
+	// Secrets reads connection Secrets, and Rules judge them.
+	Secrets Secrets
+	Rules   credentials.Rules
 }
 
 // onError is what a webhook answers when it cannot decide. It matches the
@@ -56,6 +61,7 @@ const (
 
 // Register serves every webhook.
 func Register(server webhook.Server, o Options) {
+	connect := connections{reader: o.Reader, secrets: o.Secrets, rules: o.Rules, identity: o.Identity}
 	for path, hook := range map[string]struct {
 		handle  handler
 		onError onError
@@ -65,7 +71,8 @@ func Register(server webhook.Server, o Options) {
 		PinPath:           {pin, deny},
 		ShieldPath:        {shield(o.Identity), allow},
 		NativePath:        {native(o), deny},
-		WorkloadPath:      {workload(o), deny},
+		WorkloadPath:      {workload(o, connect), deny},
+		ConnectionPath:    {connect.secret, allow},
 	} {
 		server.Register(path, &admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}})
 	}

@@ -26,6 +26,7 @@ var subjects = map[string]ask{
 	ShieldPath:        {path: ShieldPath, object: heldDeployment + "status: {replicas: 0}", old: heldDeployment, subresource: "status"},
 	NativePath:        {path: NativePath, object: deployment, old: heldDeployment},
 	WorkloadPath:      {path: WorkloadPath, object: `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1}, spec: {}}`},
+	ConnectionPath:    {path: ConnectionPath, object: `{apiVersion: v1, kind: Secret, metadata: {name: eu-1}}`},
 }
 
 // failurePolicies reads from our own configurations what the API server does
@@ -97,7 +98,7 @@ func TestUndecided(t *testing.T) {
 		},
 		"CacheFails": {
 			reason: "The cache cannot be read.",
-			of:     []string{NativePath},
+			of:     []string{NativePath, ConnectionPath},
 			reader: failing{errors.New("cache is not started")},
 		},
 		"Panics": {

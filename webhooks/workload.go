@@ -20,7 +20,7 @@ var schemaNamespace = corev1.SchemeGroupVersion.WithKind("Namespace")
 
 // workload validates Portico's own kinds, and asks whether the user may do what
 // Portico would do for them.
-func workload(o Options) handler {
+func workload(o Options, c connections) handler {
 	decoder := admission.NewDecoder(o.Scheme)
 	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
 		if subresource(req) {
@@ -30,13 +30,21 @@ func workload(o Options) handler {
 			lookup: lookup{ctx: ctx, reader: o.Reader, namespace: req.Namespace}}
 		var errs field.ErrorList
 		var err error
+		var asides admission.Response // warnings, whatever the verdict
 		switch req.Kind.Kind {
 		case "KubernetesApplication":
 			errs, err = judge(&h, policies.ValidateApplication, policies.RightsForApplication, h.letIn)
 		case "KubernetesApplicationResource":
 			errs, err = judge(&h, policies.ValidateResource, policies.RightsForResource, h.letInResource)
 		case "KubernetesTarget":
-			errs, err = judge(&h, policies.ValidateTarget, policies.RightsForTarget, nil)
+			var now, old *v1alpha1.KubernetesTarget
+			errs, err = judge(&h, policies.ValidateTarget, policies.RightsForTarget, func(n, o *v1alpha1.KubernetesTarget) field.ErrorList {
+				now, old = n, o
+				return nil
+			})
+			if err == nil && len(errs) == 0 && now != nil { // only who may read the Secret hears of it
+				errs = c.target(ctx, req, now, old, &asides)
+			}
 		}
 		if err == nil {
 			err = h.lookup.err
@@ -44,7 +52,7 @@ func workload(o Options) handler {
 		if err != nil {
 			return admission.Response{}, fmt.Errorf("judging the %s: %w", req.Kind.Kind, err)
 		}
-		return verdict(req, errs), nil
+		return verdict(req, errs).WithWarnings(asides.Warnings...), nil
 	}
 }
 

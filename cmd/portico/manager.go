@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -81,6 +82,8 @@ func run(_ context.Context, o *Options) error {
 		Reader: mgr.GetClient(), Identity: identity, Scheme: mgr.GetScheme(),
 		Hub:      hubAccess{reviews: hub.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
 		Frontier: policies.Frontier{Portico: o.Namespace},
+		Secrets:  secrets{mgr.GetAPIReader()},
+		Rules:    rules(o, config),
 	})
 	if err := addControllers(ctx, mgr, hubID, o); err != nil {
 		return err
@@ -205,6 +208,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Opti
 		QPS:           o.TargetQPS,
 		Burst:         o.TargetBurst,
 	})
+	if err := metrics.Registry.Register(targets); err != nil {
+		return fmt.Errorf("adding the metrics of targets: %w", err)
+	}
 	propagator := propagation.New(mgr, targets, propagation.Options{
 		HubID:    hubID,
 		Frontier: policies.Frontier{Portico: o.Namespace},
@@ -215,7 +221,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Opti
 		return fmt.Errorf("adding the propagation controller: %w", err)
 	}
 	for name, setup := range map[string]func() error{
-		"target":      func() error { return target.SetupWithManager(ctx, mgr, targets) },
+		"target": func() error {
+			return target.SetupWithManager(ctx, mgr, targets, target.Options{Rules: rules(o, mgr.GetConfig()), ExpiryWarning: o.ExpiryWarning})
+		},
 		"claim":       func() error { return claim.SetupWithManager(ctx, mgr) },
 		"intake":      func() error { return intake.SetupWithManager(mgr) },
 		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}) },

@@ -53,6 +53,8 @@ type Options struct {
 	TargetWorkers       int
 	TargetQPS           float32
 	TargetBurst         int
+	AllowLocalTargets   bool
+	ExpiryWarning       time.Duration
 
 	// Serving: probes, metrics and the way out.
 	MetricsBindAddress     string
@@ -84,6 +86,7 @@ func NewOptions() *Options {
 		TargetWorkers:       4,
 		TargetQPS:           200,
 		TargetBurst:         400,
+		ExpiryWarning:       7 * 24 * time.Hour,
 
 		MetricsBindAddress:     ":8080",
 		HealthProbeBindAddress: ":8081",
@@ -132,6 +135,11 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs.IntVar(&o.TargetWorkers, "target-workers", o.TargetWorkers, "Resources that are worked on at the same time, for each target.")
 	fs.Float32Var(&o.TargetQPS, "target-qps", o.TargetQPS, "Requests per second that Portico makes to each target.")
 	fs.IntVar(&o.TargetBurst, "target-burst", o.TargetBurst, "Requests that Portico may make to a target at once, above --target-qps.")
+
+	fs.BoolVar(&o.AllowLocalTargets, "allow-local-targets", o.AllowLocalTargets,
+		"Accept targets on Portico's own machine or link, such as localhost. For trying things out.")
+	fs.DurationVar(&o.ExpiryWarning, "credential-expiry-warning", o.ExpiryWarning,
+		"How long before the end of a target's credential, where that can be known, an event warns of it.")
 
 	fs = groups.FlagSet("serving")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "The `address` to serve metrics on; 0 turns them off.")
@@ -213,6 +221,7 @@ func (o *Options) Validate() field.ErrorList {
 		invalid("target-workers", o.TargetWorkers, "must be at least 1")
 	}
 	rate("target-qps", o.TargetQPS, "target-burst", o.TargetBurst)
+	positive("credential-expiry-warning", o.ExpiryWarning)
 
 	for flag, address := range map[string]string{
 		"metrics-bind-address":      o.MetricsBindAddress,

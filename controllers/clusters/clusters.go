@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies/credentials"
 )
 
 // Options of all connections.
@@ -97,17 +98,27 @@ func (c *Clusters) Listen(l Listener) {
 	c.listeners = append(c.listeners, l)
 }
 
+// Way is how a target is reached.
+type Way struct {
+	*credentials.Connection
+	// ActAs is whom Portico acts as there; nobody else by default.
+	ActAs rest.ImpersonationConfig
+	// Digest tells one way from another.
+	Digest string
+}
+
 // Connect makes the target's connection, unless the one there is has the same
 // digest. It returns at once; whether the target answers shows in its State.
 // The connection lives until ctx ends, or it is replaced or closed.
-func (c *Clusters) Connect(ctx context.Context, target types.NamespacedName, config *rest.Config, digest string) error {
+func (c *Clusters) Connect(ctx context.Context, target types.NamespacedName, way Way) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.byTarget[target]
-	if before.connection != nil && before.digest == digest {
+	if before.connection != nil && before.digest == way.Digest {
 		return nil
 	}
-	config = rest.CopyConfig(config)
+	config := rest.CopyConfig(way.Config)
+	config.Impersonate = way.ActAs
 	config.QPS, config.Burst = c.options.QPS, c.options.Burst
 	config.UserAgent = v1alpha1.PropagationManager
 	// Warnings of a target are its admins' to read, in its own answers.
@@ -116,12 +127,16 @@ func (c *Clusters) Connect(ctx context.Context, target types.NamespacedName, con
 	if err != nil {
 		return fmt.Errorf("preparing the connection to target %s: %w", target, err)
 	}
+	// An API server does not redirect. Whoever answers in a target's place must
+	// not send Portico, with its credentials, wherever they like.
+	httpClient.CheckRedirect = stay
 	if before.connection != nil {
 		before.connection.close()
 	}
-	connection := newConnection(ctx, target, config, httpClient, c.options, c)
+	way.Config = config
+	connection := newConnection(ctx, target, way, httpClient, c.options, c)
 	connection.wasDownSince = c.downSince[target]
-	c.byTarget[target] = entry{digest: digest, connection: connection}
+	c.byTarget[target] = entry{digest: way.Digest, connection: connection}
 	go connection.run()
 	return nil
 }
@@ -198,6 +213,8 @@ func (c *Clusters) all() []Listener {
 	defer c.mu.RUnlock()
 	return c.listeners
 }
+
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // closeIdle drops connections that may hang, so that the next call dials anew.
 func closeIdle(client *http.Client) { client.CloseIdleConnections() }

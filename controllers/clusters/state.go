@@ -26,6 +26,9 @@ type State struct {
 	Message string
 	// Since is when Reachable became what it is.
 	Since time.Time
+	// Contact is when the target began to answer, or last answered before it
+	// stopped; zero when it never did.
+	Contact time.Time
 	// Version of the target's API server; kept while it does not answer.
 	Version string
 }
@@ -51,17 +54,43 @@ func (s State) Condition(name string, generation int64) metav1.Condition {
 
 // judge says what the outcome of a call tells about the target.
 func judge(version string, err error) State {
-	if err == nil || apierrors.IsForbidden(err) { // it knows who asks
+	if err == nil || apierrors.IsForbidden(err) && !mayNotImpersonate(err) { // it knows who asks
 		return State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Version: version}
 	}
 	down := State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable}
 	switch {
+	case mayNotImpersonate(err):
+		down.Reason, down.Message = v1alpha1.ReasonImpersonationRefused, "does not let the connection secret's user act as another: "+err.Error()
 	case apierrors.IsUnauthorized(err):
 		down.Reason, down.Message = v1alpha1.ReasonUnauthorized, "does not accept the credentials of the connection secret"
 	default:
 		down.Message = unreachable(err)
 	}
 	return down
+}
+
+// mayNotImpersonate tells a target that refuses whom we act as from one that
+// refuses what we ask.
+func mayNotImpersonate(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	switch status.Status().Details.Kind {
+	case "users", "groups", "serviceaccounts", "uids", "userextras":
+		return true
+	}
+	return false
+}
+
+// because names the reason that the connection itself gives: credentials that
+// are not accepted and have ended, ended.
+func (s State) because(way Way, now time.Time) State {
+	if s.Reason == v1alpha1.ReasonUnauthorized && !way.Expiry.IsZero() && !now.Before(way.Expiry) {
+		s.Reason = v1alpha1.ReasonCredentialExpired
+		s.Message += ", which ended at " + way.Expiry.UTC().Format(time.RFC3339)
+	}
+	return s
 }
 
 // unreachable puts a transport error in words that do not change from one

@@ -23,6 +23,9 @@ const (
 	inSync  standing = "InSync"
 	drifted standing = "Drifted"
 	foreign standing = "Foreign"
+	// itself is the native object that the resource was made from: the target is
+	// this hub, and asks for the object where it already is.
+	itself standing = "Itself"
 )
 
 // desire returns the object to apply for a resource: its template, with the
@@ -41,6 +44,10 @@ func desire(resource *v1alpha1.KubernetesApplicationResource, hubID string) (*un
 	if labels == nil {
 		labels = map[string]string{}
 	}
+	// The object has arrived. Where the target has a Portico too, which it has
+	// when it is this hub, it must not be sent on.
+	delete(labels, v1alpha1.ScheduleLabel)
+	unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "labels", v1alpha1.ScheduleLabel)
 	labels[v1alpha1.ManagedByLabel] = hubID
 	object.SetLabels(labels)
 
@@ -73,6 +80,8 @@ func stand(desired, observed *unstructured.Unstructured, resource metav1.Object,
 	switch {
 	case observed == nil:
 		return absent
+	case madeFrom(observed, resource):
+		return itself
 	case !belongs(observed, resource, hubID):
 		return foreign
 	case digestOf(desired) != digestOf(observed), len(differences(desired.Object, observed.Object)) > 0:
@@ -80,6 +89,13 @@ func stand(desired, observed *unstructured.Unstructured, resource metav1.Object,
 	default:
 		return inSync
 	}
+}
+
+// madeFrom tells whether an object on a target is the native object that a
+// resource belongs to. No UID is there twice, in any cluster.
+func madeFrom(observed *unstructured.Unstructured, resource metav1.Object) bool {
+	native := metav1.GetControllerOf(resource)
+	return native != nil && native.UID != "" && native.UID == observed.GetUID()
 }
 
 // belongs tells whether an object on a target is this resource's. The UID is

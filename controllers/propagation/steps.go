@@ -89,6 +89,8 @@ func (c *Controller) connect(ctx context.Context, j *journey) error {
 	case clusters.Lost(err):
 		connection.Suspect()
 		return err
+	case apierrors.IsForbidden(err):
+		return c.refused(j, err)
 	case err != nil:
 		return err
 	case !synced:
@@ -155,6 +157,8 @@ func (c *Controller) look(ctx context.Context, j *journey) error {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err):
+		return c.refused(j, err)
 	case err != nil:
 		return c.lost(j, fmt.Errorf("reading %s on target %s: %w", j.desired.GetKind(), j.target.Name, err))
 	default:
@@ -169,6 +173,13 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 	last := c.memory.recall(j.resource.UID)
 	var differ []string
 	switch j.standing {
+	case itself:
+		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s is itself what would run on target %s, because that target is this hub; it was not touched: "+
+			"choose another target, or use a KubernetesApplication whose template names another namespace",
+			j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
+		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
+		return later(nowAndThen)
 	case foreign:
 		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
 			j.desired.GetKind(), j.desired.GetName(), j.target.Name, owner(j.observed, c.options.HubID)))

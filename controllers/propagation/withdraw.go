@@ -23,7 +23,7 @@ func (c *Controller) withdraw(ctx context.Context, j *journey) error {
 	if !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
 		return errWait
 	}
-	if j.standing == absent || j.standing == foreign {
+	if j.standing == absent || j.standing == foreign || j.standing == itself {
 		return c.letGo(ctx, j)
 	}
 	j.resource.Status.State = v1alpha1.StateDeleting

@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +33,8 @@ import (
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/controllers/publish"
 	"github.com/portico-io/portico/controllers/retry"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/credentials"
 	"github.com/portico-io/portico/policies/publication"
 )
 
@@ -38,8 +42,20 @@ import (
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetestargets/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
+// Options of the controller.
+type Options struct {
+	// Rules that connection Secrets are judged by.
+	Rules credentials.Rules
+	// ExpiryWarning is how long before the end of a credential it is told.
+	// Default 7 days.
+	ExpiryWarning time.Duration
+	// Clock tells the time. Default: the real one.
+	Clock clock.PassiveClock
+}
+
 // Controller connects targets.
 type Controller struct {
+	options   Options
 	hub       client.Client
 	live      client.Reader // for Secrets, which are not kept in memory
 	clusters  *clusters.Clusters
@@ -62,8 +78,15 @@ func IndexSecret(object client.Object) []string {
 }
 
 // SetupWithManager adds the controller. life bounds the connections it makes.
-func SetupWithManager(life context.Context, mgr ctrl.Manager, targets *clusters.Clusters) error {
+func SetupWithManager(life context.Context, mgr ctrl.Manager, targets *clusters.Clusters, o Options) error {
+	if o.ExpiryWarning == 0 {
+		o.ExpiryWarning = 7 * 24 * time.Hour
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	c := &Controller{
+		options:  o,
 		hub:      mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
 		clusters: targets,
@@ -136,7 +159,16 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := c.connect(ctx, target, published.Refusal); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: published.Again}, c.report(ctx, target, published.Refusal)
+	known := c.known(req.NamespacedName)
+	known.unpublished = published.Refusal
+	if err := c.report(ctx, target, known); err != nil {
+		return reconcile.Result{}, err
+	}
+	again := nextLook(known.expiry, c.options.Clock.Now(), c.options.ExpiryWarning)
+	if again == 0 || published.Again > 0 && published.Again < again {
+		again = published.Again
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
 }
 
 // close drops the connection of a target that is gone.
@@ -206,20 +238,30 @@ func (c *Controller) connect(ctx context.Context, target *v1alpha1.KubernetesTar
 	if err != nil {
 		return fmt.Errorf("reading the connection secret of target %s: %w", key, err)
 	}
-	config, err := clusters.Config(secret.Data)
-	if err == nil {
-		err = c.clusters.Connect(c.life, key, config, clusters.Digest(secret.Data))
+	connection, problems := c.options.Rules.Read(secret.Data)
+	if problems != nil {
+		c.clusters.Break(key, v1alpha1.ReasonInvalidConnection, fmt.Sprintf("has no usable connection: secret %s: %v", name, problems.ToAggregate()))
+		return nil
 	}
-	if err != nil {
-		c.clusters.Break(key, v1alpha1.ReasonInvalidConnection, fmt.Sprintf("has no usable connection: secret %s: %v", name, err))
+	way := clusters.Way{Connection: connection, ActAs: actAs(target)}
+	way.Digest = credentials.Digest(secret.Data, append([]string{way.ActAs.UserName}, way.ActAs.Groups...)...)
+	if err := c.clusters.Connect(c.life, key, way); err != nil {
+		// Its words are about certificates, and may quote them.
+		c.clusters.Break(key, v1alpha1.ReasonInvalidConnection, fmt.Sprintf("has no usable connection: secret %s does not describe one", name))
 	}
 	return nil
 }
 
+// actAs is whom Portico acts as on a target.
+func actAs(target *v1alpha1.KubernetesTarget) rest.ImpersonationConfig {
+	user, groups := policies.ActAs(target)
+	return rest.ImpersonationConfig{UserName: user, Groups: groups}
+}
+
 // report writes the target's status, when it changed.
-func (c *Controller) report(ctx context.Context, target *v1alpha1.KubernetesTarget, unpublished *publication.Refusal) error {
+func (c *Controller) report(ctx context.Context, target *v1alpha1.KubernetesTarget, known knowledge) error {
 	before := target.DeepCopy()
-	describe(target, c.stateOf(client.ObjectKeyFromObject(target)), unpublished)
+	describe(target, known, c.options.Clock.Now(), c.options.ExpiryWarning)
 	if equality.Semantic.DeepEqual(before.Status, target.Status) {
 		return nil
 	}
@@ -228,46 +270,18 @@ func (c *Controller) report(ctx context.Context, target *v1alpha1.KubernetesTarg
 	if err := c.hub.Status().Patch(ctx, target, patch, client.FieldOwner(v1alpha1.TargetManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of target %s: %w", client.ObjectKeyFromObject(target), err))
 	}
-	narrate.Tell(c.recorder, target, "Connect", narrate.Changes(before.Status.Conditions, target.Status.Conditions)...)
+	story := narrate.Changes(before.Status.Conditions, target.Status.Conditions)
+	story = append(story, warnings(before.Status.Conditions, target.Status.Conditions)...)
+	narrate.Tell(c.recorder, target, "Connect", story...)
 	return nil
 }
 
-func (c *Controller) stateOf(key types.NamespacedName) clusters.State {
+func (c *Controller) known(key types.NamespacedName) knowledge {
 	connection, err := c.clusters.Get(key)
 	var problem *clusters.Problem
 	if errors.As(err, &problem) {
-		return clusters.State{Reachable: metav1.ConditionFalse, Reason: problem.Reason, Message: problem.Message, Since: problem.Since}
+		return knowledge{state: clusters.State{Reachable: metav1.ConditionFalse, Reason: problem.Reason, Message: problem.Message, Since: problem.Since}}
 	}
-	return connection.State()
-}
-
-// describe sets a target's status from what is known of its cluster. Synced
-// says whether its connection could be made at all, Ready whether it works.
-func describe(target *v1alpha1.KubernetesTarget, state clusters.State, unpublished *publication.Refusal) {
-	if publication.IsCopied(target) {
-		target.Status.Cluster = publication.Title(*target.Spec.ClusterRef)
-	}
-	if state.Reachable == metav1.ConditionUnknown && meta.FindStatusCondition(target.Status.Conditions, v1alpha1.TargetReachable) != nil {
-		return // what was known stands until more is
-	}
-	if state.Version != "" {
-		target.Status.ServerVersion = state.Version
-	}
-	reachable := state.Condition(target.Name, target.Generation)
-	meta.SetStatusCondition(&target.Status.Conditions, reachable)
-	synced := metav1.Condition{
-		Type: v1alpha1.Synced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied,
-		Message: "the connection secret is usable", ObservedGeneration: target.Generation,
-	}
-	switch state.Reason {
-	case v1alpha1.ReasonSecretMissing, v1alpha1.ReasonInvalidConnection:
-		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, state.Reason, reachable.Message
-	}
-	if unpublished != nil {
-		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, unpublished.Reason, unpublished.Message
-	}
-	meta.SetStatusCondition(&target.Status.Conditions, synced)
-	ready := reachable
-	ready.Type = v1alpha1.Ready
-	meta.SetStatusCondition(&target.Status.Conditions, ready)
+	way := connection.Way()
+	return knowledge{state: connection.State(), host: way.Host, expiry: way.Expiry}
 }

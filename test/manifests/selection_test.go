@@ -193,6 +193,14 @@ func TestSelection(t *testing.T) {
 			do:     create(deployment("opted-in", v1alpha1.ScheduleLocal)),
 			want:   []string{webhooks.NativePath},
 		},
+		"NamespaceArrived": {
+			reason: "What Portico brought here as to any target is not sent on.",
+			do: func(t *testing.T) client.Object {
+				object := deployment("opted-in", "")
+				object.Labels[v1alpha1.ManagedByLabel] = "hub"
+				return create(object)(t)
+			},
+		},
 		"NamespaceReplicaSet": {
 			reason: "A ReplicaSet is told by its own label.",
 			do:     create(replicaSet("opted-in", "", 3)),
@@ -326,6 +334,43 @@ func TestSelection(t *testing.T) {
 				return change(owned, func(o client.Object) { o.SetOwnerReferences(nil) })(t)
 			},
 		},
+		"ConnectionSecret": {
+			reason: "A Secret that looks like a connection may be one.",
+			do:     create(secret("plain", "kubeconfig")),
+			want:   []string{webhooks.ConnectionPath},
+		},
+		"EndpointSecret": {
+			reason: "In either form.",
+			do:     create(secret("plain", "endpoint")),
+			want:   []string{webhooks.ConnectionPath},
+		},
+		"OrdinarySecret": {
+			reason: "Other Secrets are none of our business.",
+			do:     create(secret("plain", "password")),
+		},
+		"EmptySecret": {
+			reason: "Nor is one that holds nothing.",
+			do:     create(secret("plain")),
+		},
+		"RotatedSecret": {
+			reason: "New credentials are judged like the first.",
+			do: change(secret("plain", "kubeconfig"), func(o client.Object) {
+				o.(*corev1.Secret).Data["kubeconfig"] = []byte("new")
+			}),
+			want: []string{webhooks.ConnectionPath},
+		},
+		"RelabelledSecret": {
+			reason: "What is said about a Secret does not change what it holds.",
+			do:     change(secret("plain", "kubeconfig"), relabel("")),
+		},
+		"ProtectedSecret": {
+			reason: "What the hub starts from never waits for Portico.",
+			do:     create(secret("kube-system", "kubeconfig")),
+		},
+		"OwnSecret": {
+			reason: "What Portico starts from never waits for Portico.",
+			do:     create(secret("portico-system", "kubeconfig")),
+		},
 		"ConfigMap": {
 			reason: "Kinds that Portico does not know are left alone, labelled or not.",
 			do: create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -424,6 +469,14 @@ func service(namespace, schedule string) *corev1.Service {
 		Type:  corev1.ServiceTypeLoadBalancer,
 		Ports: []corev1.ServicePort{{Port: 80}},
 	}}
+}
+
+func secret(namespace string, keys ...string) *corev1.Secret {
+	data := map[string][]byte{}
+	for _, key := range keys {
+		data[key] = []byte("value")
+	}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "dev", Namespace: namespace}, Data: data}
 }
 
 func target(namespace string) client.Object {

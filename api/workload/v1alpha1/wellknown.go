@@ -123,6 +123,9 @@ const (
 	Scheduled = "Scheduled"
 	// TargetReachable says whether the target answers, and since when not.
 	TargetReachable = "TargetReachable"
+	// CredentialValid says when a target's credential ends, where that can be
+	// known, and whether that is soon, or past.
+	CredentialValid = "CredentialValid"
 )
 
 // Condition reasons, which are also the reasons of events.
@@ -159,6 +162,13 @@ const (
 	ReasonClusterNotBound     = "ClusterNotBound"
 	ReasonSecretNotControlled = "SecretNotControlled"
 	ReasonPermissionMissing   = "PermissionMissing"
+	// ReasonImpersonationRefused says that the target does not let the connection
+	// act as whom the KubernetesTarget names.
+	ReasonImpersonationRefused = "ImpersonationRefused"
+
+	ReasonCredentialCurrent  = "CredentialCurrent"
+	ReasonCredentialExpiring = "CredentialExpiring"
+	ReasonCredentialExpired  = "CredentialExpired"
 )
 
 // Reasons of events that are not conditions.

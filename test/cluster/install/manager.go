@@ -115,6 +115,8 @@ func (m *Manager) start() (err error) {
 			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", m.state.MetricsPort),
 			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", m.state.HealthPort),
 			fmt.Sprintf("--leader-elect=%t", m.opts.LeaderElect),
+			// The targets of tests and of the demo are on this machine.
+			"--allow-local-targets",
 			// Nobody has to learn that it goes before it does.
 			"--shutdown-delay=0s",
 		}, m.opts.Args...),

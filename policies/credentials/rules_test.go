@@ -1,0 +1,94 @@
+package credentials
+
+import (
+	"encoding/base64"
+	"fmt"
+	"testing"
+	"time"
+)
+
+func jwt(claims string) string {
+	part := base64.RawURLEncoding.EncodeToString
+	return part([]byte(`{"alg":"RS256"}`)) + "." + part([]byte(claims)) + "." + part([]byte("signature"))
+}
+
+func TestLocal(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		endpoint string
+		local    bool
+	}{
+		"Name":        {reason: "A name leads somewhere.", endpoint: "https://eu-1.example.org:6443"},
+		"Address":     {reason: "A private address may be a cluster's.", endpoint: "https://10.0.0.1"},
+		"Localhost":   {reason: "On Portico's machine that is Portico.", endpoint: "https://localhost:6443", local: true},
+		"Dotted":      {reason: "However it is spelt.", endpoint: "https://LocalHost.:6443", local: true},
+		"Under":       {reason: "Names under it as well.", endpoint: "https://api.localhost", local: true},
+		"Loopback":    {reason: "The address says the same.", endpoint: "https://127.8.0.1:6443", local: true},
+		"Loopback6":   {reason: "In both families.", endpoint: "https://[::1]:6443", local: true},
+		"Mapped":      {reason: "And one in the other's clothes.", endpoint: "https://[::ffff:127.0.0.1]:6443", local: true},
+		"Unspecified": {reason: "No address means this machine.", endpoint: "https://0.0.0.0:6443", local: true},
+		"Metadata":    {reason: "On the link, clouds tell a machine its secrets.", endpoint: "https://169.254.169.254", local: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			secret := data(map[string]string{"endpoint": tc.endpoint, "token": "t"})
+			if _, errs := (Rules{}).Read(secret); (errs != nil) != tc.local {
+				t.Errorf("local is %t, want %t: %s", errs != nil, tc.local, tc.reason)
+			}
+			if _, errs := (Rules{AllowLocal: true}).Read(secret); errs != nil {
+				t.Errorf("refused although it is allowed: %v", errs)
+			}
+		})
+	}
+}
+
+func TestServiceAccountToken(t *testing.T) {
+	certificate, _ := pair(t)
+	secret := data(map[string]string{"token": "t", "ca.crt": certificate, "namespace": "infra"})
+	if _, errs := (Rules{}).Read(secret); errs == nil {
+		t.Error("a Secret without an endpoint leads somewhere although nobody knows the hub's")
+	}
+	got, errs := Rules{Hub: "https://127.0.0.1:6443"}.Read(secret)
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	if got.Config.Host != "https://127.0.0.1:6443" || got.Config.BearerToken != "t" || string(got.Config.CAData) != certificate {
+		t.Errorf("a service account's token does not lead to the hub: %+v", got.Config.Host)
+	}
+	delete(secret, "ca.crt")
+	if _, errs := (Rules{Hub: "https://127.0.0.1:6443"}).Read(secret); errs == nil {
+		t.Error("a token alone leads to the hub, although it may be any cluster's")
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	certificate, key := pair(t) // of an hour
+	soon, late := time.Now().Add(time.Minute).Truncate(time.Second), time.Now().Add(48*time.Hour)
+	cases := map[string]struct {
+		reason string
+		secret map[string]string
+		within time.Duration // 0: unknown
+	}{
+		"Opaque":      {reason: "A token that says nothing says nothing of its end.", secret: map[string]string{"token": "opaque"}},
+		"Token":       {reason: "A JSON Web Token tells.", secret: map[string]string{"token": jwt(fmt.Sprintf(`{"exp":%d}`, soon.Unix()))}, within: time.Minute},
+		"Endless":     {reason: "One without an end has none.", secret: map[string]string{"token": jwt(`{"sub":"me"}`)}},
+		"Nonsense":    {reason: "One with an end beyond all calendars has none either.", secret: map[string]string{"token": jwt(`{"exp":1e300}`)}},
+		"NotANumber":  {reason: "Nor one with a word for an end.", secret: map[string]string{"token": jwt(`{"exp":"soon"}`)}},
+		"Certificate": {reason: "A certificate tells.", secret: map[string]string{"clientCert": certificate, "clientKey": key}, within: time.Hour},
+		"Both":        {reason: "The earlier end counts.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, late.Unix()))}, within: time.Hour},
+		"BothToken":   {reason: "Whichever it is.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, soon.Unix()))}, within: time.Minute},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.secret["endpoint"] = "https://eu-1.example.org"
+			got, errs := Rules{}.Read(data(tc.secret))
+			if errs != nil {
+				t.Fatal(errs)
+			}
+			left := time.Until(got.Expiry)
+			if got.Expiry.IsZero() != (tc.within == 0) || left > tc.within || tc.within > 0 && left < tc.within-time.Minute {
+				t.Errorf("ends %s, want within %s: %s", got.Expiry, tc.within, tc.reason)
+			}
+		})
+	}
+}

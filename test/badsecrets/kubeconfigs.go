@@ -1,0 +1,93 @@
+package badsecrets
+
+import (
+	"fmt"
+	"strings"
+)
+
+// kubeconfigs are Secrets with a kubeconfig that is wrong in itself.
+func (m maker) kubeconfigs() []Case {
+	there, good := m.there(), m.server.URL
+	const config, kind = "data[kubeconfig]", "data[kubeconfig]: Invalid value: is not"
+	file := func(text string) map[string]string { return map[string]string{"kubeconfig": text} }
+	names := func(context, cluster, user string) map[string]string {
+		return file(fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: %s, contexts: [{name: a, context: {cluster: %s, user: %s}}], clusters: [{name: a, cluster: {%s}}], users: [{name: a, user: {token: CANARY}}]}",
+			context, cluster, user, there))
+	}
+	whole := kubeconfig(there, "token: "+mark)["kubeconfig"]
+	return []Case{
+		{Name: "not-yaml", Reason: "The parser quotes the line.", Says: "is not YAML or JSON", values: file("{" + mark + ": ]")},
+		{Name: "broken-json", Reason: "So it does for JSON.", Says: "is not YAML or JSON", values: file(`{"apiVersion": "v1", "` + mark + `": `)},
+		{Name: "tabs", Reason: "YAML is not indented with tabs.", Says: "is not YAML or JSON", values: file("users:\n\t- " + mark)},
+		{Name: "a-list", Reason: "A kubeconfig is a mapping.", Says: kind, values: file("[" + mark + "]")},
+		{Name: "a-word", Reason: "A word is no kubeconfig.", Says: kind, values: file(mark)},
+		{Name: "null", Reason: "Nothing is none either.", Says: kind, values: file("null")},
+		{Name: "blank", Reason: "Nor is a line break.", Says: config, values: file("\n")},
+		{Name: "other-kind", Reason: "The decoder names the kind.", Says: kind, values: file("{apiVersion: v1, kind: " + mark + "}")},
+		{Name: "a-status", Reason: "An API server's error was saved instead.", Says: kind, values: file(`{"kind":"Status","apiVersion":"v1","message":"` + mark + `"}`)},
+		{Name: "other-version", Reason: "The decoder names the version.", Says: config, values: file("{apiVersion: " + mark + "/v9, kind: Config}")},
+		{Name: "html", Reason: "A sign-in page was saved instead.", Says: kind, values: file("<html><body>" + mark + "</body></html>")},
+		{Name: "binary", Reason: "What is not text is not YAML.", Says: config, values: file("\x7fELF\x00\x01\xff" + mark)},
+		{Name: "noise", Reason: "A mebibyte of noise is refused unread.", Says: "Too long", values: file(noise(900 << 10))},
+		{Name: "less-noise", Reason: "And less of it is not YAML.", Says: config, values: file(noise(300 << 10))},
+		{Name: "deep", Reason: "Nobody nests so deep.", Says: config, values: file(strings.Repeat("[", 20000) + mark + strings.Repeat("]", 20000))},
+		{Name: "in-base64", Reason: "Data is encoded once, by the API.", Says: "it looks base64-encoded twice", values: file(encode(whole + "# " + mark))},
+		{Name: "two-documents", Reason: "Which one counts?", Says: "more than one YAML document", values: file(whole + "\n---\n" + whole)},
+		{Name: "key-twice", Reason: "Parsers differ about which counts.", Says: "gives a key twice", values: kubeconfig(there, "token: "+mark+", token: other")},
+		{Name: "user-twice", Reason: "So they do about names.", Says: config, values: file(strings.Replace(whole, "users: [", "users: [{name: me, user: {token: "+mark+"}}, ", 1))},
+		{Name: "bomb", Reason: "A few lines stand for gigabytes.", Says: "anchors and aliases", values: file(bomb())},
+		{Name: "alias", Reason: "One alias is one too many.", Says: "anchors and aliases", values: file("x: &a " + mark + "\ny: *a\n")},
+		{Name: "alias-of-itself", Reason: "It would never end.", Says: config, values: file("x: &a [" + mark + ", *a]\n")},
+		{Name: "merge", Reason: "What is merged in is seen by some only.", Says: "anchors and aliases",
+			values: file("x: &a {token: " + mark + "}\nusers: [{name: me, user: {<<: *a}}]\n")},
+		{Name: "wrong-types", Reason: "The decoder quotes the value.", Says: config, values: file("{apiVersion: v1, kind: Config, contexts: " + mark + "}")},
+
+		{Name: "no-current-context", Reason: "Portico does not guess.", Says: "current-context: Required value", values: names(`""`, "a", "a")},
+		{Name: "unknown-context", Reason: "A token pasted in the wrong place is still a token.", Says: "current-context: Invalid value", values: names(mark, "a", "a")},
+		{Name: "unknown-cluster", Reason: "So it is in any other wrong place.", Says: "context.cluster: Invalid value", values: names("a", mark, "a")},
+		{Name: "unknown-user", Reason: "And here.", Says: "context.user: Invalid value", values: names("a", "a", mark)},
+		{Name: "null-entries", Reason: "Names that stand for nothing.", Says: config,
+			values: file("{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: null}], clusters: [null], users: [{name: " + mark + "}]}")},
+
+		{Name: "exec", Reason: "Portico does not run programs of those who publish targets.", Says: "user.exec: Forbidden: plugins are not run",
+			values: kubeconfig(there, "exec: {apiVersion: client.authentication.k8s.io/v1, command: "+mark+", interactiveMode: Never}")},
+		{Name: "exec-beside-token", Reason: "Also when there is a token as well.", Says: "user.exec: Forbidden",
+			values: kubeconfig(there, "token: "+mark+", exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: sh, args: [-c, "+mark+"]}")},
+		{Name: "auth-provider", Reason: "Nor plugins of old.", Says: "user.auth-provider: Forbidden", values: kubeconfig(there, "auth-provider: {name: oidc, config: {id-token: "+mark+"}}")},
+		{Name: "token-file", Reason: "Portico's own files are not theirs to read.", Says: "user.tokenFile: Forbidden: files are not read", values: kubeconfig(there, "tokenFile: /"+mark)},
+		{Name: "certificate-file", Reason: "Nor its certificates.", Says: "user.client-certificate: Forbidden: files are not read", values: kubeconfig(there, "client-certificate: /"+mark+", token: t")},
+		{Name: "key-file", Reason: "Nor its keys.", Says: "user.client-key: Forbidden: files are not read", values: kubeconfig(there, "client-key: /"+mark+", token: t")},
+		{Name: "ca-file", Reason: "Nor its authorities.", Says: "cluster.certificate-authority: Forbidden: files are not read",
+			values: kubeconfig(fmt.Sprintf("server: %q, certificate-authority: /%s", good, mark), "token: "+mark)},
+		{Name: "insecure", Reason: "A server that nobody vouches for may be anybody.", Says: "cluster.insecure-skip-tls-verify: Forbidden",
+			values: kubeconfig(fmt.Sprintf("server: %q, insecure-skip-tls-verify: true", good), "token: "+mark)},
+		{Name: "proxy", Reason: "A proxy's address may hold a password.", Says: "cluster.proxy-url: Forbidden", values: kubeconfig(there+`, proxy-url: "http://me:`+mark+`@proxy"`, "token: "+mark)},
+		{Name: "act-as", Reason: "Whom Portico acts as is said in the open.", Says: "user.as: Forbidden", values: kubeconfig(there, "token: "+mark+", as: "+mark)},
+		{Name: "act-as-groups", Reason: "Their groups too.", Says: "user.as: Forbidden", values: kubeconfig(there, "token: "+mark+", as-groups: ["+mark+"]")},
+		{Name: "act-as-extra", Reason: "And whatever else is said of them.", Says: "user.as: Forbidden", values: kubeconfig(there, "token: "+mark+", as-user-extra: {scopes: ["+mark+"]}")},
+		{Name: "config-http", Reason: "A credential is not sent in the clear, whoever says so.", Says: "cluster.server: Invalid value: is not an https URL",
+			values: kubeconfig(`server: "http://`+mark+`"`, "token: "+mark)},
+		{Name: "config-userinfo", Reason: "Nor put in logs.", Says: "cluster.server: Forbidden", values: kubeconfig(`server: "https://me:`+mark+`@example.org"`, "token: "+mark)},
+		{Name: "config-no-server", Reason: "There is nowhere to connect to.", Says: "cluster.server: Required value", values: kubeconfig("", "token: "+mark)},
+		{Name: "config-no-credential", Reason: "Nobody is let in without a credential.", Says: "no credential", values: kubeconfig(there, "")},
+		{Name: "config-both", Reason: "Two names for one caller are one too many.", Says: "user.username: Forbidden", values: kubeconfig(there, "token: "+mark+", username: "+mark+", password: "+mark)},
+		{Name: "config-broken-base64", Reason: "The decoder says where it stopped.", Says: "data[kubeconfig]: Invalid value", values: kubeconfig(there, "client-certificate-data: '!"+mark+"'")},
+		{Name: "config-half-base64", Reason: "A line was lost.", Says: "data[kubeconfig]: Invalid value",
+			values: kubeconfig(there, "client-certificate-data: "+encode(m.mine.certificate)[:101]+", client-key-data: "+encode(m.mine.key))},
+		{Name: "config-not-pem", Reason: "What would be quoted when connecting is refused here.", Says: "user.client-key-data: Invalid value: holds no private key",
+			values: kubeconfig(there, "client-certificate-data: "+encode(m.mine.certificate)+", client-key-data: "+encode(armour("X "+mark, []byte("x"))))},
+		{Name: "config-ca-not-pem", Reason: "An authority is a certificate.", Says: "cluster.certificate-authority-data: Invalid value",
+			values: kubeconfig(fmt.Sprintf("server: %q, certificate-authority-data: %s", good, encode("no certificate")), "token: "+mark)},
+	}
+}
+
+// bomb is the document that counts to a billion.
+func bomb() string {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [" + mark + "]\n")
+	for i := 1; i < 10; i++ {
+		before := fmt.Sprintf("*a%d", i-1)
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(before+",", 9), ","))
+	}
+	return b.String()
+}
