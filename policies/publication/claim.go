@@ -1,7 +1,6 @@
 package publication
 
 import (
-	"bytes"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -65,7 +64,7 @@ func ownLabels(target *v1alpha1.KubernetesTarget) sets.Set[string] {
 			continue
 		}
 		var fields fieldpath.Set
-		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			continue // of a form we do not know, so not written by us
 		}
 		labels := fieldpath.MakePathOrDie("metadata", "labels")
