@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -17,10 +18,11 @@ import (
 // probe asks the target for its version, notes whether it answered, and returns
 // that.
 func (c *Connection) probe() bool {
-	info, err := c.version()
+	info, err := c.version(c.config, c.http)
 	if err == nil {
 		err = c.introduce()
 	}
+	err = c.explain(err)
 	next := judge(info.GitVersion, err).because(c.way, time.Now())
 	if next.Up() {
 		if err := c.prepare(); err != nil {
@@ -63,13 +65,13 @@ func (c *Connection) probe() bool {
 	return next.Up()
 }
 
-func (c *Connection) version() (version.Info, error) {
+func (c *Connection) version(config *rest.Config, httpClient *http.Client) (version.Info, error) {
 	ctx, cancel := c.Context(c.ctx)
 	defer cancel()
-	config := rest.CopyConfig(c.config)
+	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{}
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	raw, err := rest.UnversionedRESTClientForConfigAndClient(config, c.http)
+	raw, err := rest.UnversionedRESTClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return version.Info{}, fmt.Errorf("preparing a probe: %w", err)
 	}
@@ -105,4 +107,24 @@ func (c *Connection) introduce() error {
 		return err
 	}
 	return nil // it cannot say
+}
+
+// explain finds out why a target that everybody may ask for its version does
+// not tell us: if it tells us as ourselves, it does not let us act as another.
+// An API server's refusal does not say which of the two it refuses.
+func (c *Connection) explain(err error) error {
+	if !apierrors.IsForbidden(err) || c.config.Impersonate.UserName == "" {
+		return err
+	}
+	ourselves := rest.CopyConfig(c.config)
+	ourselves.Impersonate = rest.ImpersonationConfig{}
+	httpClient, failed := rest.HTTPClientFor(ourselves)
+	if failed != nil {
+		return err
+	}
+	httpClient.CheckRedirect = stay
+	if _, failed := c.version(ourselves, httpClient); failed == nil {
+		return notAllowedToActAs{err}
+	}
+	return err
 }

@@ -69,18 +69,15 @@ func judge(version string, err error) State {
 	return down
 }
 
-// mayNotImpersonate tells a target that refuses whom we act as from one that
-// refuses what we ask.
+// notAllowedToActAs is the target's refusal of whom we act as, as opposed to
+// one of what we ask.
+type notAllowedToActAs struct{ error }
+
+func (e notAllowedToActAs) Unwrap() error { return e.error }
+
 func mayNotImpersonate(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	switch status.Status().Details.Kind {
-	case "users", "groups", "serviceaccounts", "uids", "userextras":
-		return true
-	}
-	return false
+	var refusal notAllowedToActAs
+	return errors.As(err, &refusal)
 }
 
 // because names the reason that the connection itself gives: credentials that

@@ -113,7 +113,7 @@ func (m maker) reaching() []Case {
 			values: m.endpoint("endpoint", "https://127.0.0.1:1", "token", mark)},
 		{Name: "no-such-host", Reason: "The name says nothing to anybody.", Says: "does not resolve", Reaches: true,
 			values: m.endpoint("endpoint", "https://nobody.invalid", "token", mark)},
-		{Name: "wrong-path", Reason: "The API is not there.", Says: "answers with status", Reaches: true,
+		{Name: "wrong-path", Reason: "The API is not there, and who asks is not known.", Says: unaccepted, Reaches: true,
 			values: m.endpoint("endpoint", m.server.URL+"/k8s/clusters/none", "token", mark)},
 	}
 }

@@ -1,0 +1,262 @@
+// Package targets runs Portico's controllers of targets against a real API
+// server, which is the hub and, to other users, every target.
+package targets
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/propagation"
+	"github.com/portico-io/portico/controllers/target"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/credentials"
+	"github.com/portico-io/portico/test/apiserver"
+)
+
+// patience is how long anything may take: the machine is shared.
+const patience = 2 * time.Minute
+
+// world is the API server, with Portico's controllers of targets running on it.
+type world struct {
+	client.Client
+	config   *rest.Config
+	api      kubernetes.Interface
+	log      *log
+	clusters *clusters.Clusters
+}
+
+// log is what the controllers wrote.
+type log struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (l *log) Write(data []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.Write(data)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.String()
+}
+
+// start starts it all, until the test ends.
+func start(t *testing.T) *world {
+	t.Helper()
+	w := &world{log: &log{}}
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w.log), textlogger.Verbosity(4)))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	t.Cleanup(klog.ClearLogger)
+
+	w.config = apiserver.Start(t, func(e *envtest.Environment) {
+		e.CRDDirectoryPaths = []string{filepath.Join(apiserver.Root(t), "config", "crd", "bases")}
+	})
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		must(t, add(scheme))
+	}
+	var err error
+	w.Client, err = client.New(w.config, client.Options{Scheme: scheme})
+	must(t, err)
+	w.api, err = kubernetes.NewForConfig(w.config)
+	must(t, err)
+
+	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	must(t, mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesTarget{}, target.SecretIndex, target.IndexSecret))
+	must(t, mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesApplicationResource{}, propagation.TargetIndex, propagation.IndexTarget))
+	const hubID = "hub-of-this-test"
+	w.clusters = clusters.New(clusters.Options{HubID: hubID, Timeout: 2 * time.Second, ProbeInterval: time.Second, QPS: 200, Burst: 400})
+	must(t, mgr.Add(propagation.New(mgr, w.clusters, propagation.Options{HubID: hubID, Frontier: policies.Frontier{Portico: "portico-system"}})))
+	must(t, target.SetupWithManager(ctx, mgr, w.clusters, target.Options{Rules: credentials.Rules{AllowLocal: true, Hub: w.config.Host}}))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("running the controllers: %v", err)
+		}
+	})
+	return w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for a condition, and fails with what it last said.
+func eventually(t testing.TB, what string, holds func() (bool, string)) {
+	t.Helper()
+	said := ""
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(context.Context) (ok bool, _ error) {
+		ok, said = holds()
+		return ok, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for %s: %s", what, said)
+	}
+}
+
+func (w *world) namespace(t testing.TB, name string) string {
+	t.Helper()
+	must(t, w.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	return name
+}
+
+// account makes a service account with a token, and the rules it goes by.
+func (w *world) account(t testing.TB, namespace, name string, rules ...rbacv1.PolicyRule) (token string) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, w.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}))
+	w.grant(t, namespace+"-"+name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}, rules...)
+	request := &authenticationv1.TokenRequest{}
+	made, err := w.api.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	must(t, err)
+	return made.Status.Token
+}
+
+// grant gives somebody rights everywhere.
+func (w *world) grant(t testing.TB, name string, who rbacv1.Subject, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	if len(rules) == 0 {
+		return
+	}
+	must(t, w.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}))
+	must(t, w.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{who},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+	}))
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// everything is enough for a target that keeps ConfigMaps.
+var everything = []rbacv1.PolicyRule{
+	rule("", "configmaps", "get", "list", "watch", "create", "patch", "delete"),
+	rule("", "namespaces", "create"),
+}
+
+// connection is a Secret's data that leads to the API server.
+func (w *world) connection(token string) map[string][]byte {
+	return map[string][]byte{
+		v1alpha1.SecretEndpoint: []byte(w.config.Host), v1alpha1.SecretClusterCA: w.config.CAData, v1alpha1.SecretToken: []byte(token),
+	}
+}
+
+// publish makes a target and its Secret, of one name.
+func (w *world) publish(t testing.TB, namespace, name string, data map[string][]byte, edits ...func(*v1alpha1.KubernetesTarget)) {
+	t.Helper()
+	must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}))
+	published := &v1alpha1.KubernetesTarget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &corev1.LocalObjectReference{Name: name}},
+	}
+	for _, edit := range edits {
+		edit(published)
+	}
+	must(t, w.Create(t.Context(), published))
+}
+
+// rotate replaces the data of a Secret.
+func (w *world) rotate(t testing.TB, namespace, name string, data map[string][]byte) {
+	t.Helper()
+	secret := &corev1.Secret{}
+	must(t, w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, secret))
+	secret.Data = data
+	must(t, w.Update(t.Context(), secret))
+}
+
+// place sends an object, in JSON, to a target.
+func (w *world) place(t testing.TB, namespace, name, target, template string, edits ...func(*v1alpha1.KubernetesApplicationResource)) {
+	t.Helper()
+	resource := &v1alpha1.KubernetesApplicationResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.KubernetesApplicationResourceSpec{
+			Template: runtime.RawExtension{Raw: []byte(template)}, TargetRef: &v1alpha1.TargetReference{Name: target},
+		},
+	}
+	for _, edit := range edits {
+		edit(resource)
+	}
+	must(t, w.Create(t.Context(), resource))
+}
+
+// configMap is a template.
+func configMap(namespace, name, value string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q},"data":{"value":%q}}`, namespace, name, value)
+}
+
+func (w *world) target(t testing.TB, namespace, name string) *v1alpha1.KubernetesTarget {
+	t.Helper()
+	out := &v1alpha1.KubernetesTarget{}
+	must(t, w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, out))
+	return out
+}
+
+// reachable waits for what a target's condition says.
+func (w *world) reachable(t testing.TB, namespace, name string, status metav1.ConditionStatus) *v1alpha1.KubernetesTarget {
+	t.Helper()
+	var out *v1alpha1.KubernetesTarget
+	eventually(t, fmt.Sprintf("target %s to be reachable: %s", name, status), func() (bool, string) {
+		out = w.target(t, namespace, name)
+		condition := meta.FindStatusCondition(out.Status.Conditions, v1alpha1.TargetReachable)
+		if condition == nil {
+			return false, "nothing is said of it"
+		}
+		return condition.Status == status, condition.Message
+	})
+	return out
+}
+
+// synced waits for what a resource's condition says.
+func (w *world) synced(t testing.TB, namespace, name, reason string, says func(message string) bool) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("resource %s to be %s", name, reason), func() (bool, string) {
+		resource := &v1alpha1.KubernetesApplicationResource{}
+		must(t, w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, resource))
+		condition := meta.FindStatusCondition(resource.Status.Conditions, v1alpha1.Synced)
+		if condition == nil {
+			return false, "nothing is said of it"
+		}
+		return condition.Reason == reason && (says == nil || says(condition.Message)), condition.Reason + ": " + condition.Message
+	})
+}
