@@ -190,7 +190,11 @@ func (c *Controller) publish(ctx context.Context, claim *unstructured.Unstructur
 	case !changed:
 		return nil
 	case existing == nil:
-		if err := c.hub.Create(ctx, desired, client.FieldOwner(v1alpha1.ClaimManager)); err != nil {
+		err := c.hub.Create(ctx, desired, client.FieldOwner(v1alpha1.ClaimManager))
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil // the claim goes too
+		}
+		if err != nil {
 			return fmt.Errorf("creating the target of claim %s: %w", client.ObjectKeyFromObject(claim), err)
 		}
 		narrate.Tell(c.recorder, claim, "Publish", narrate.Event{Reason: v1alpha1.EventPublished, Note: "published as KubernetesTarget " + desired.Name})

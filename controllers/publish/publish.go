@@ -115,7 +115,11 @@ func (p *Publisher) Publish(ctx context.Context, target *v1alpha1.KubernetesTarg
 			"secret %s exists and is not Portico's, so the connection of %s is not copied there; delete it, or name it in spec.connectionSecretRef",
 			key.Name, publication.Title(*target.Spec.ClusterRef))}}, nil
 	}
-	if err := p.write(ctx, target, existing, data); err != nil {
+	err = p.write(ctx, target, existing, data)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return outcome, nil // the target goes too
+	}
+	if err != nil {
 		return refused(target, err)
 	}
 	return outcome, p.refer(ctx, target, key.Name)
