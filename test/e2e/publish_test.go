@@ -59,7 +59,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		reachable(namespace, "enable-dev")
 
 		By("putting right what somebody changes or deletes")
-		kubectl(hub, "-n", namespace, "patch", "secret", "enable-dev-connection", "-p", `{"stringData": {"kubeconfig": "x", "token": "y"}}`)
+		kubectl(hub, "-n", namespace, "patch", "secret", "enable-dev-connection", "-p", `{"data": {"kubeconfig": "`+kubeconfigOf(dev)+`", "token": "eA=="}}`)
 		Eventually(func() string { return get(hub, namespace, copied, ".data") }).Should(And(ContainSubstring(kubeconfigOf(prod)), Not(ContainSubstring("token"))))
 		kubectl(hub, "-n", namespace, "delete", "secret", "enable-dev-connection")
 		Eventually(func() string { return get(hub, namespace, copied, ".data.kubeconfig") }).Should(Equal(kubeconfigOf(prod)))
@@ -89,10 +89,6 @@ var _ = Describe("Publishing a managed cluster", func() {
 		apply(namespace, enable("enable-dev", "dev", "dev"))
 		Eventually(func() string { return synced(namespace) }).Should(And(HavePrefix("PermissionMissing: "),
 			ContainSubstring("kubectl create clusterrole portico-gkeclusters --verb=get,list,watch --resource=gkeclusters.compute.gcp.crossplane.io")))
-		kubectl(hub, "create", "clusterrole", "portico-gkeclusters", "--verb=get,list", "--resource=gkeclusters.compute.gcp.crossplane.io")
-		kubectl(hub, "label", "clusterrole", "portico-gkeclusters", "rbac.workload.crossplane.io/aggregate-to-portico=true")
-		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("PermissionMissing: Portico may not watch"))
-		kubectl(hub, "delete", "clusterrole", "portico-gkeclusters")
 		kubectl(hub, "create", "clusterrole", "portico-gkeclusters", "--verb=get,list,watch", "--resource=gkeclusters.compute.gcp.crossplane.io")
 		kubectl(hub, "label", "clusterrole", "portico-gkeclusters", "rbac.workload.crossplane.io/aggregate-to-portico=true")
 		reachable(namespace, "enable-dev")
