@@ -98,8 +98,8 @@ func judge[T any, P interface {
 }
 
 func (h *hearing) letIn(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
-	if app.Spec.TargetRef == nil {
-		return nil
+	if errs := policies.KeepApplicationPlaced(app, old); len(errs) > 0 || app.Spec.TargetRef == nil {
+		return errs
 	}
 	return h.options.Frontier.ValidateApplication(app, old, h.lookup.target(app.Spec.TargetRef.Name), h.scope)
 }
@@ -107,6 +107,9 @@ func (h *hearing) letIn(app, old *v1alpha2.KubernetesApplication) field.ErrorLis
 // letInResource judges by the resource's own target, else by that of the
 // application it is in.
 func (h *hearing) letInResource(resource, old *v1alpha1.KubernetesApplicationResource) field.ErrorList {
+	if errs := policies.KeepResourcePlaced(resource, old); len(errs) > 0 {
+		return errs
+	}
 	ref := resource.Spec.TargetRef
 	if name, member := resource.Labels[v1alpha1.ApplicationLabel]; ref == nil && member {
 		if app := h.lookup.application(name); app != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/controllers/retry"
+	"github.com/portico-io/portico/policies/placement"
 )
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=delete
@@ -108,20 +109,30 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // place gives a resource the application's target, and with it the finalizer
 // that keeps the resource until its object is gone from there, or tells it why there is
-// none.
+// none. A resource that is elsewhere moves.
 func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
-	if resource.Spec.TargetRef != nil || resource.DeletionTimestamp != nil {
+	if resource.DeletionTimestamp != nil {
 		return nil
 	}
 	before := resource.DeepCopy()
 	if app.Spec.TargetRef != nil {
-		resource.Spec.TargetRef = app.Spec.TargetRef.DeepCopy()
+		if !placement.Relocate(resource, app.Spec.TargetRef.Name) {
+			return nil
+		}
 		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
 		// Locked, because a merge patch replaces all finalizers.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := c.hub.Patch(ctx, resource, patch, client.FieldOwner(v1alpha1.ApplicationManager)); err != nil {
 			return client.IgnoreNotFound(fmt.Errorf("placing resource %s: %w", client.ObjectKeyFromObject(resource), err))
 		}
+		if leaving := resource.Spec.LeavingTargetRef; leaving != nil {
+			narrate.Tell(c.recorder, narrate.Subject(resource), "Move", narrate.Event{Reason: v1alpha1.EventMoving, Note: fmt.Sprintf(
+				"moves from target %s to target %s, and runs on both until all of application %s is ready there",
+				leaving.Name, app.Spec.TargetRef.Name, app.Name)})
+		}
+		return nil
+	}
+	if resource.Spec.TargetRef != nil {
 		return nil
 	}
 	scheduled := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.Scheduled)

@@ -13,8 +13,20 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// observe copies what the target says of the object, all from one look at it.
-func (c *Controller) observe(_ context.Context, j *journey) error {
+// observe copies what the target says of the object, all from one look at it. Of
+// an object that moves, what the target it leaves said last stands until it is
+// ready here.
+func (c *Controller) observe(ctx context.Context, j *journey) error {
+	if j.moving() {
+		if why, err := c.unready(ctx, j); err != nil {
+			return err
+		} else if why != "" {
+			c.tellWhere(j, why)
+			return nil
+		}
+	}
+	j.resource.Status.Target = j.target.Name
+	c.tellWhere(j, "")
 	remote, found := j.observed.Object["status"]
 	if !found {
 		j.resource.Status.Remote = nil

@@ -51,7 +51,7 @@ func (c *Controller) permit(ctx context.Context, j *journey) error {
 		if err := c.observe(ctx, j); err != nil {
 			return err
 		}
-	} else {
+	} else if !j.moving() {
 		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
 		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
 	}

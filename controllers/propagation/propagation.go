@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ import (
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/placement"
 )
 
 type logrLogger = logr.Logger
@@ -64,16 +66,17 @@ type Controller struct {
 	memory   memory
 }
 
-// TargetIndex finds resources by the name of their target.
+// TargetIndex finds resources by the names of the targets they are on: theirs,
+// and the one they are leaving.
 const TargetIndex = "spec.targetRef.name"
 
 // IndexTarget is TargetIndex's function.
 func IndexTarget(object client.Object) []string {
 	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
-	if !ok || resource.Spec.TargetRef == nil {
+	if !ok {
 		return nil
 	}
-	return []string{resource.Spec.TargetRef.Name}
+	return placement.On(resource)
 }
 
 // New returns the controller. It runs once started, by the manager's leader.
@@ -112,8 +115,8 @@ func (c *Controller) Start(ctx context.Context) error {
 		return fmt.Errorf("watching resources: %w", err)
 	}
 	queue := func(object any) {
-		if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok && resource.Spec.TargetRef != nil {
-			c.lanes.add(targetOf(resource), client.ObjectKeyFromObject(resource), false)
+		if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok {
+			c.enqueue(resource, false)
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -122,6 +125,7 @@ func (c *Controller) Start(ctx context.Context) error {
 			if changed(before, after) {
 				queue(after)
 			}
+			c.tellCompanions(before, after)
 		},
 		DeleteFunc: func(object any) {
 			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
@@ -129,6 +133,7 @@ func (c *Controller) Start(ctx context.Context) error {
 			}
 			if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok {
 				c.memory.forget(resource.UID)
+				c.tellCompanions(nil, resource)
 			}
 		},
 	})
@@ -151,6 +156,7 @@ func changed(before, after any) bool {
 	is, ok2 := after.(*v1alpha1.KubernetesApplicationResource)
 	return !ok || !ok2 || was.Generation != is.Generation ||
 		kinds.HubGeneration(was) != kinds.HubGeneration(is) ||
+		was.Annotations[v1alpha1.MoveFromAnnotation] != is.Annotations[v1alpha1.MoveFromAnnotation] ||
 		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
 		!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
@@ -173,7 +179,7 @@ func (c *Controller) TargetChanged(target types.NamespacedName) {
 			}
 		}
 		for i := range list.Items {
-			c.lanes.add(target, client.ObjectKeyFromObject(&list.Items[i]), true)
+			c.enqueue(&list.Items[i], true)
 		}
 	}()
 }
@@ -183,8 +189,16 @@ func (c *Controller) ObjectChanged(target, resource types.NamespacedName) {
 	c.lanes.add(target, resource, false)
 }
 
-func targetOf(resource *v1alpha1.KubernetesApplicationResource) types.NamespacedName {
-	return types.NamespacedName{Namespace: resource.Namespace, Name: resource.Spec.TargetRef.Name}
+// enqueue queues a resource in the lane of every target it is on.
+func (c *Controller) enqueue(resource *v1alpha1.KubernetesApplicationResource, fresh bool) {
+	for _, name := range placement.On(resource) {
+		c.lanes.add(types.NamespacedName{Namespace: resource.Namespace, Name: name}, client.ObjectKeyFromObject(resource), fresh)
+	}
+}
+
+// names tells whether a reference is to a target.
+func names(ref *v1alpha1.TargetReference, target types.NamespacedName) bool {
+	return ref != nil && ref.Name == target.Name
 }
 
 // journey is one reconcile of one resource: what its steps find and decide.
@@ -198,7 +212,7 @@ type journey struct {
 	observed   *unstructured.Unstructured
 	standing   standing
 	story      []narrate.Event
-	done       bool // a finalizer was removed: there is no status to write
+	done       bool // there is no status to write
 }
 
 // errWait ends a journey that goes on when something happens elsewhere.
@@ -226,7 +240,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	if err := c.hub.Get(ctx, req.NamespacedName, resource); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if resource.Spec.TargetRef == nil || targetOf(resource) != target {
+	if on := placement.On(resource); !slices.Contains(on, target.Name) {
 		return reconcile.Result{}, nil
 	}
 	if older(resource.ResourceVersion, c.memory.recall(resource.UID).reported) {
@@ -237,6 +251,9 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
 	steps := []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit}, {"apply", c.apply}, {"observe", c.observe}}
 	switch {
+	case !names(resource.Spec.TargetRef, target):
+		j.done = true // the status is for the lane of the other target to write
+		steps = []step{{"arrived", c.arrived}, {"template", c.template}, {"connect", c.connect}, {"look", c.look}, {"leave", c.leave}}
 	case resource.DeletionTimestamp != nil:
 		steps = []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"withdraw", c.withdraw}}
 	case orphaned(resource):
@@ -247,6 +264,8 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	switch {
 	case errors.Is(err, errWait), errors.Is(err, errNotAllowed):
 		return reconcile.Result{}, nil
+	case errors.Is(err, errNotArrived):
+		return reconcile.Result{RequeueAfter: wait.Jitter(nowAndThen, 0.5)}, nil
 	case errors.As(err, &pause):
 		return reconcile.Result{RequeueAfter: wait.Jitter(time.Duration(pause), 0.5)}, nil
 	case err != nil:
@@ -287,6 +306,9 @@ func (c *Controller) report(ctx context.Context, j *journey) error {
 		return fmt.Errorf("writing the status of resource %s: %w", client.ObjectKeyFromObject(j.resource), err)
 	}
 	c.memory.change(j.resource.UID, func(a *applied) { a.reported = j.resource.ResourceVersion })
+	if !names(j.resource.Spec.TargetRef, j.target) {
+		c.enqueue(j.resource, false) // it moved meanwhile, and the report is of where it was
+	}
 	j.story = append(narrate.Changes(j.before.Status.Conditions, j.resource.Status.Conditions), j.story...)
 	return nil
 }
@@ -315,7 +337,9 @@ type memory struct {
 type applied struct {
 	// reported is the version of the resource that holds our last status.
 	reported string
-	// digest and resourceVersion are of its object on the target.
+	// target is where that was, and digest and resourceVersion are of the object
+	// there.
+	target          string
 	digest          string
 	resourceVersion string
 	// settled are the differences the target made right after the write, such
@@ -360,6 +384,15 @@ func (m *memory) recall(uid types.UID) applied {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last[uid]
+}
+
+// recallOn recalls what was written on a target.
+func (m *memory) recallOn(target types.NamespacedName, uid types.UID) applied {
+	last := m.recall(uid)
+	if last.target != target.Name {
+		return applied{}
+	}
+	return last
 }
 
 func (m *memory) change(uid types.UID, write func(*applied)) {

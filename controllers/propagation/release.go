@@ -24,6 +24,9 @@ func (c *Controller) release(ctx context.Context, j *journey) error {
 			return err
 		}
 	}
+	if j.resource.Spec.LeavingTargetRef != nil {
+		return errWait // it is released there too
+	}
 	if err := c.finalize(ctx, j.resource, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
 		return err
 	}

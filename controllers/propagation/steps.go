@@ -31,25 +31,28 @@ import (
 // looked for by name.
 func (c *Controller) guard(ctx context.Context, j *journey) error {
 	deleting := j.resource.DeletionTimestamp != nil
-	what := "resource"
-	if application, ok := j.resource.Labels[v1alpha1.ApplicationLabel]; ok {
-		what = "application " + application
+	if !j.moving() {
+		c.tellWhere(j, "")
 	}
-	j.set(v1alpha1.Scheduled, metav1.ConditionTrue, v1alpha1.ReasonScheduled, fmt.Sprintf("%s runs on target %s", what, j.target.Name))
 	if errs := policies.ValidateResource(j.resource, nil); len(errs) > 0 && !deleting {
 		j.fail(v1alpha1.ReasonInvalidTemplate, errs.ToAggregate().Error())
 		return reconcile.TerminalError(errs.ToAggregate())
 	}
-	desired, err := desire(j.resource, c.options.HubID)
+	err := c.template(ctx, j)
+	if err != nil && deleting {
+		return c.letGo(ctx, j)
+	}
 	if err != nil {
-		if deleting {
-			return c.letGo(ctx, j)
-		}
 		j.fail(v1alpha1.ReasonInvalidTemplate, err.Error())
 		return reconcile.TerminalError(err)
 	}
-	j.desired = desired
 	return nil
+}
+
+// template reads what the object on the target should be.
+func (c *Controller) template(_ context.Context, j *journey) (err error) {
+	j.desired, err = desire(j.resource, c.options.HubID)
+	return err
 }
 
 // fail says that what the resource asks for was not done.
@@ -170,7 +173,7 @@ func (c *Controller) look(ctx context.Context, j *journey) error {
 
 // apply makes the object what it should be, when it is not.
 func (c *Controller) apply(ctx context.Context, j *journey) error {
-	last := c.memory.recall(j.resource.UID)
+	last := c.memory.recallOn(j.target, j.resource.UID)
 	var differ []string
 	switch j.standing {
 	case itself:
@@ -183,8 +186,10 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 	case foreign:
 		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
 			j.desired.GetKind(), j.desired.GetName(), j.target.Name, owner(j.observed, c.options.HubID)))
-		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
-		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
+		if !j.moving() {
+			j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
+			j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
+		}
 		return later(nowAndThen)
 	case drifted:
 		if last.digest == digestOf(j.desired) && older(j.observed.GetResourceVersion(), last.resourceVersion) {
@@ -263,6 +268,7 @@ func (c *Controller) send(ctx context.Context, j *journey) error {
 		return c.refused(j, err)
 	}
 	c.memory.change(j.resource.UID, func(a *applied) {
+		a.target = j.target.Name
 		a.digest = digestOf(j.desired)
 		a.resourceVersion = result.GetResourceVersion()
 		a.settled = values(result, differences(j.desired.Object, result.Object))

@@ -29,24 +29,34 @@ func (c *Controller) withdraw(ctx context.Context, j *journey) error {
 	j.resource.Status.State = v1alpha1.StateDeleting
 	j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing,
 		fmt.Sprintf("%s %s is being deleted on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+	gone, err := c.remove(ctx, j)
+	if err != nil {
+		return err
+	}
+	if gone {
+		return c.letGo(ctx, j)
+	}
+	return errWait
+}
+
+// remove deletes the object from the target, and tells whether it was gone
+// already, or is another object now.
+func (c *Controller) remove(ctx context.Context, j *journey) (gone bool, err error) {
 	if j.observed.GetDeletionTimestamp() != nil {
-		return errWait // its deletion is an event
+		return false, nil // its deletion is an event
 	}
 	policy, err := c.propagationPolicy(ctx, j.resource)
 	if err != nil {
-		return err
+		return false, err
 	}
 	err = c.call(ctx, j, func(ctx context.Context) error {
 		return j.connection.Client().Delete(ctx, j.observed,
 			client.Preconditions{UID: ptr.To(j.observed.GetUID())}, client.PropagationPolicy(policy))
 	})
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-		return c.lost(j, fmt.Errorf("deleting %s on target %s: %w", j.desired.GetKind(), j.target.Name, err))
+		return false, c.lost(j, fmt.Errorf("deleting %s on target %s: %w", j.desired.GetKind(), j.target.Name, err))
 	}
-	if err != nil {
-		return c.letGo(ctx, j) // it was gone already, or is another object now
-	}
-	return errWait
+	return err != nil, nil
 }
 
 // propagationPolicy is how the user deletes the native object: in the
@@ -79,8 +89,12 @@ func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.K
 	return metav1.DeletePropagationBackground, nil
 }
 
-// letGo removes the finalizer: nothing of the resource is left on the target.
+// letGo removes the finalizer: nothing of the resource is left on the target. One
+// that is leaving another target stays until nothing is left there either.
 func (c *Controller) letGo(ctx context.Context, j *journey) error {
+	if j.resource.Spec.LeavingTargetRef != nil {
+		return errWait
+	}
 	j.done = true
 	if err := c.finalize(ctx, j.resource, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
 		return err

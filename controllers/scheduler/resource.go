@@ -29,15 +29,16 @@ type resources struct {
 	recorder events.EventRecorder
 }
 
-// unplaced tells a resource that has no target, and that no application gives
-// one.
-func unplaced(object client.Object) bool {
+// unsettled tells a resource that has no target, or is to leave it, and that no
+// application speaks for.
+func unsettled(object client.Object) bool {
 	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
-	if !ok || resource.Spec.TargetRef != nil || resource.DeletionTimestamp != nil {
+	if !ok || resource.DeletionTimestamp != nil {
 		return false
 	}
 	_, member := resource.Labels[v1alpha1.ApplicationLabel]
-	return !member && metav1.GetControllerOf(resource) == nil
+	_, asked := leaves(resource)
+	return !member && metav1.GetControllerOf(resource) == nil && (asked || resource.Spec.TargetRef == nil)
 }
 
 // waiting are the resources a change of a target may matter to.
@@ -48,7 +49,7 @@ func (r *resources) waiting(ctx context.Context, target client.Object) []reconci
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
-		if unplaced(&list.Items[i]) {
+		if unsettled(&list.Items[i]) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
@@ -61,36 +62,53 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err := r.hub.Get(ctx, req.NamespacedName, resource); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !unplaced(resource) {
+	if !unsettled(resource) {
 		return reconcile.Result{}, nil
 	}
 	tolerations, malformed := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
 	if len(malformed) > 0 { // admission was away
 		return reconcile.Result{}, reconcile.TerminalError(malformed.ToAggregate())
 	}
-	decision, err := decide(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector, placement.Question{
+	q, err := ask(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector, placement.Question{
 		Tolerations: tolerations, Frontier: r.customs.frontier,
 		Cargo: policies.CargoOfResources([]v1alpha1.KubernetesApplicationResource{*resource}, r.customs.clusterScoped),
 	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	from, asked := leaves(resource)
+	if asked {
+		q.Excluded = placement.Leaving(from, q.Targets, []v1alpha1.KubernetesApplicationResource{*resource})
+	}
+	decision := placement.Decide(q)
+	if at := resource.Spec.TargetRef; at != nil && at.Name != from {
+		decision.Target = at.Name // it is where it wants to be
+	}
 	before := resource.DeepCopy()
 	locked := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if decision.Target == "" {
-		meta.SetStatusCondition(&resource.Status.Conditions, nowhere(resource, decision))
-		resource.Status.State = v1alpha1.StatePending
+		var told []narrate.Event
+		if resource.Spec.TargetRef != nil {
+			stuck := stays(resource, from, decision)
+			meta.SetStatusCondition(&resource.Status.Conditions, stuck)
+			told = append(told, narrate.Event{Warning: true, Reason: stuck.Reason, Note: stuck.Message})
+		} else {
+			meta.SetStatusCondition(&resource.Status.Conditions, nowhere(resource, decision))
+			resource.Status.State = v1alpha1.StatePending
+		}
 		if equality.Semantic.DeepEqual(before.Status, resource.Status) {
 			return reconcile.Result{}, nil
 		}
 		if err := r.hub.Status().Patch(ctx, resource, locked, client.FieldOwner(v1alpha1.SchedulerManager)); err != nil {
 			return reconcile.Result{}, fmt.Errorf("writing the status of resource %s: %w", req, err)
 		}
-		narrate.Tell(r.recorder, resource, "Schedule", narrate.Changes(before.Status.Conditions, resource.Status.Conditions)...)
+		told = append(told, narrate.Changes(before.Status.Conditions, resource.Status.Conditions)...)
+		narrate.Tell(r.recorder, resource, "Schedule", told...)
 		return reconcile.Result{}, nil
 	}
 	// Propagation takes it from here, and says so in the status.
-	resource.Spec.TargetRef = &v1alpha1.TargetReference{Name: decision.Target}
+	placement.Relocate(resource, decision.Target)
+	delete(resource.Annotations, v1alpha1.MoveFromAnnotation)
 	controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
 	if err := r.hub.Patch(ctx, resource, locked, client.FieldOwner(v1alpha1.SchedulerManager)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("scheduling resource %s to target %s: %w", req, decision.Target, err)

@@ -1,6 +1,6 @@
 // Package scheduler gives every KubernetesApplication, and every
 // KubernetesApplicationResource that belongs to none, a KubernetesTarget. A
-// choice, once made, stays.
+// choice, once made, stays, until somebody asks to move.
 package scheduler
 
 import (
@@ -46,6 +46,7 @@ func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier) error {
 		For(&v1alpha2.KubernetesApplication{}).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(firstMember), builder.WithPredicates(created())).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf), builder.WithPredicates(left())).
 		Complete(retry.Quietly(c))
 	if err != nil {
 		return fmt.Errorf("adding the scheduler of applications: %w", err)
@@ -53,7 +54,7 @@ func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier) error {
 	r := &resources{hub: mgr.GetClient(), customs: customs, recorder: mgr.GetEventRecorder("portico")}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("scheduler-resources").
-		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(unplaced))).
+		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(unsettled))).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
 		Complete(retry.Quietly(r))
 	if err != nil {
@@ -63,7 +64,7 @@ func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier) error {
 }
 
 // waiting are the applications a change of a target may matter to: those in its
-// namespace that have none.
+// namespace that have none, or are to leave theirs.
 func (c *Controller) waiting(ctx context.Context, target client.Object) []reconcile.Request {
 	var list v1alpha2.KubernetesApplicationList
 	if err := c.hub.List(ctx, &list, client.InNamespace(target.GetNamespace())); err != nil {
@@ -71,7 +72,7 @@ func (c *Controller) waiting(ctx context.Context, target client.Object) []reconc
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
-		if list.Items[i].Spec.TargetRef == nil {
+		if _, asked := leaves(&list.Items[i]); asked || list.Items[i].Spec.TargetRef == nil {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
@@ -87,30 +88,63 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if app.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	if app.Spec.TargetRef != nil {
-		return reconcile.Result{}, c.report(ctx, app, scheduled(app, app.Spec.TargetRef.Name))
+	from, asked := leaves(app)
+	if at := app.Spec.TargetRef; at != nil && !asked {
+		return reconcile.Result{}, c.report(ctx, app, scheduled(app, at.Name))
+	} else if at != nil && at.Name != from {
+		return reconcile.Result{}, c.place(ctx, app, at.Name) // it is where it wants to be
 	}
 	cargo, ready, err := c.customs.cargo(ctx, c.hub, app)
-	if err != nil || !ready {
+	if err != nil || !ready && !asked {
 		return reconcile.Result{}, err
 	}
-	decision, err := decide(ctx, c.hub, app.Namespace, app.Spec.TargetSelector, placement.Question{
+	q, err := ask(ctx, c.hub, app.Namespace, app.Spec.TargetSelector, placement.Question{
 		Tolerations: app.Spec.Tolerations, Frontier: c.customs.frontier, Cargo: cargo,
 	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if decision.Target == "" {
+	var members []v1alpha1.KubernetesApplicationResource
+	if asked {
+		if members, err = c.members(ctx, app); err != nil {
+			return reconcile.Result{}, err
+		}
+		q.Excluded = placement.Leaving(from, q.Targets, members)
+	}
+	decision := placement.Decide(q)
+	switch {
+	case decision.Target != "":
+		return reconcile.Result{}, c.place(ctx, app, decision.Target)
+	case app.Spec.TargetRef != nil:
+		stuck := stays(app, from, decision)
+		news := narrate.Event{Warning: true, Reason: stuck.Reason, Note: stuck.Message}
+		if known := meta.FindStatusCondition(app.Status.Conditions, stuck.Type); known != nil && known.Message == stuck.Message {
+			return reconcile.Result{}, nil
+		}
+		if err := c.report(ctx, app, stuck); err != nil {
+			return reconcile.Result{}, err
+		}
+		narrate.Tell(c.recorder, app, "Move", news)
+		for i := range members {
+			narrate.Tell(c.recorder, narrate.Subject(&members[i]), "Move", news)
+		}
+		return reconcile.Result{}, nil
+	default:
 		return reconcile.Result{}, c.report(ctx, app, nowhere(app, decision))
 	}
+}
+
+// place gives an application a target, which is what it may have been asked to.
+func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, target string) error {
 	before := app.DeepCopy()
-	app.Spec.TargetRef = &v1alpha1.TargetReference{Name: decision.Target}
-	err = c.hub.Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.SchedulerManager))
+	app.Spec.TargetRef = &v1alpha1.TargetReference{Name: target}
+	delete(app.Annotations, v1alpha1.MoveFromAnnotation)
+	err := c.hub.Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.SchedulerManager))
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("scheduling application %s to target %s: %w", req, decision.Target, err)
+		return fmt.Errorf("scheduling application %s to target %s: %w", client.ObjectKeyFromObject(app), target, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Scheduled application", "target", decision.Target)
-	return reconcile.Result{}, c.report(ctx, app, scheduled(app, decision.Target))
+	ctrl.LoggerFrom(ctx).Info("Scheduled application", "target", target, "before", before.Spec.TargetRef)
+	return c.report(ctx, app, scheduled(app, target))
 }
 
 func scheduled(app *v1alpha2.KubernetesApplication, target string) metav1.Condition {
@@ -128,20 +162,21 @@ func nowhere(object client.Object, decision placement.Decision) metav1.Condition
 	}
 }
 
-// decide asks where in a namespace what has this selector may run; the question
-// says what else matters. A selector that is malformed is a terminal error.
-func decide(ctx context.Context, hub client.Reader, namespace string, selects *metav1.LabelSelector, q placement.Question) (placement.Decision, error) {
+// ask completes the question where in a namespace what has this selector may run;
+// it says already what else matters. A selector that is malformed is a terminal
+// error.
+func ask(ctx context.Context, hub client.Reader, namespace string, selects *metav1.LabelSelector, q placement.Question) (placement.Question, error) {
 	selector, err := policies.Selector(selects)
 	if err != nil {
-		return placement.Decision{}, reconcile.TerminalError(fmt.Errorf("reading a target selector: %w", err))
+		return placement.Question{}, reconcile.TerminalError(fmt.Errorf("reading a target selector: %w", err))
 	}
 	var targets v1alpha1.KubernetesTargetList
 	if err := hub.List(ctx, &targets, client.InNamespace(namespace)); err != nil {
-		return placement.Decision{}, fmt.Errorf("listing targets: %w", err)
+		return placement.Question{}, fmt.Errorf("listing targets: %w", err)
 	}
 	var resources v1alpha1.KubernetesApplicationResourceList
 	if err := hub.List(ctx, &resources, client.InNamespace(namespace)); err != nil {
-		return placement.Decision{}, fmt.Errorf("counting placed resources: %w", err)
+		return placement.Question{}, fmt.Errorf("counting placed resources: %w", err)
 	}
 	placed := map[string]int{}
 	for _, r := range resources.Items {
@@ -150,7 +185,7 @@ func decide(ctx context.Context, hub client.Reader, namespace string, selects *m
 		}
 	}
 	q.Selector, q.Targets, q.Placed = selector, targets.Items, placed
-	return placement.Decide(q), nil
+	return q, nil
 }
 
 func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, condition metav1.Condition) error {

@@ -19,7 +19,7 @@ type TargetReference struct {
 // +kubebuilder:validation:XValidation:rule="self.template.apiVersion == oldSelf.template.apiVersion",fieldPath=".template",message="apiVersion cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="self.template.kind == oldSelf.template.kind",fieldPath=".template",message="kind cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="self.template.metadata.name == oldSelf.template.metadata.name",fieldPath=".template",message="metadata.name cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || (has(self.targetRef) && (self.targetRef.name == oldSelf.targetRef.name || (has(self.leavingTargetRef) && self.leavingTargetRef.name == oldSelf.targetRef.name)))",fieldPath=".targetRef",message="cannot change once set, because the object on the old target would be orphaned; drain the target, or delete and re-create the KubernetesApplicationResource"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || !has(self.targetRef) || self.targetRef.name == oldSelf.targetRef.name || (has(self.leavingTargetRef) && self.leavingTargetRef.name == oldSelf.targetRef.name)",fieldPath=".targetRef",message="cannot change once set, because the object on the old target would be orphaned; drain the target, or delete and re-create the KubernetesApplicationResource"
 type KubernetesApplicationResourceSpec struct {
 	// Template is the object to run on the target, of any kind, preserved
 	// whole. Its apiVersion, kind, name and namespace are immutable. An object
@@ -29,7 +29,8 @@ type KubernetesApplicationResourceSpec struct {
 	Template runtime.RawExtension `json:"template"`
 
 	// TargetRef names the KubernetesTarget the object runs on. The scheduler
-	// sets it; once set it does not change.
+	// sets it. It changes when the object moves, and is unset when the target is
+	// released.
 	// +optional
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
 
@@ -59,6 +60,11 @@ type KubernetesApplicationResourceStatus struct {
 	// State in one word: Pending, Scheduled, Submitted, Failed or Deleting.
 	// +optional
 	State ResourceState `json:"state,omitempty"`
+
+	// Target that Remote and the condition Ready speak of. While an object moves
+	// that is the one it leaves, until it is ready on the other.
+	// +optional
+	Target string `json:"target,omitempty"`
 
 	// Remote is the status of the object on the target, verbatim.
 	// +optional

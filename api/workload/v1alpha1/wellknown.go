@@ -133,6 +133,8 @@ const (
 	ReasonScheduled        = "Scheduled"
 	ReasonNoMatchingTarget = "NoMatchingTarget"
 	ReasonNotScheduled     = "NotScheduled"
+	ReasonCannotMove       = "CannotMove"
+	ReasonTargetReleased   = "TargetReleased"
 
 	ReasonApplied           = "Applied"
 	ReasonRefused           = "Refused"
@@ -184,6 +186,8 @@ const (
 	EventNameTaken     = "NameTaken"
 	EventDriftReverted = "DriftReverted"
 	EventPublished     = "Published"
+	EventMoving        = "MovingBetweenTargets"
+	EventLeft          = "LeftTarget"
 )
 
 // ResourceState is S0's one-word status of a resource or an application.

@@ -48,7 +48,6 @@ type ResourceTemplateSpec struct {
 // which targets it may run on.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.targetSelector) == has(oldSelf.targetSelector) && (!has(self.targetSelector) || self.targetSelector == oldSelf.targetSelector)",fieldPath=".targetSelector",message="cannot change, because every resource would have to move; delete and re-create the KubernetesApplication"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || has(self.targetRef)",fieldPath=".targetRef",message="cannot be removed once set; drain the target to move its applications to others"
 type KubernetesApplicationSpec struct {
 	// ResourceSelector selects the application's resources by label. It is
 	// documentation: membership follows from the templates.
@@ -61,7 +60,7 @@ type KubernetesApplicationSpec struct {
 	TargetSelector *metav1.LabelSelector `json:"targetSelector,omitempty"`
 
 	// TargetRef names the KubernetesTarget the application runs on. The
-	// scheduler sets it; once set it does not change.
+	// scheduler sets it, and changes it when it is asked to move the application.
 	// +optional
 	TargetRef *v1alpha1.TargetReference `json:"targetRef,omitempty"`
 

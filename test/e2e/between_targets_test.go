@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+// moveFrom is what asks to move off dev.
+const moveFrom = "workload.crossplane.io/move-from=dev"
+
+var _ = Describe("Moving an application between targets", func() {
+	It("keeps capacity and counts, and leaves nothing behind", func() {
+		namespace := newNamespace(dev, prod)
+		kubectl(hub, "-n", namespace, "patch", "kt", "prod", "--type=merge", "-p", `{"spec":{"unschedulable":true}}`)
+		apply(namespace, web())
+		apply(namespace, service("  ports: [{port: 80}]"))
+		rolledOut(namespace, "web")
+		Expect(get(hub, namespace, "ka/default", ".spec.targetRef.name")).To(Equal("dev"))
+
+		By("where nothing else fits, staying and saying why")
+		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
+		const why = "dev is the one to leave; prod is cordoned"
+		Eventually(func() string { return condition(namespace, "ka/default", "Scheduled", "message") }).Should(ContainSubstring(why))
+		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("CannotMove"), ContainSubstring(why)))
+		Expect(get(hub, namespace, "ka/default", ".spec.targetRef.name")).To(Equal("dev"))
+
+		By("moving as soon as something does")
+		stop := capacity(namespace, dev, prod)
+		fewest := counts(namespace)
+		kubectl(hub, "-n", namespace, "patch", "kt", "prod", "--type=merge", "-p", `{"spec":{"unschedulable":false}}`)
+		Eventually(func() []string { return names(dev, namespace, "deployment,service,pods") }).Should(BeEmpty())
+		Eventually(func() string { return get(hub, namespace, "kar", ".items[*].spec.leavingTargetRef") }).Should(BeEmpty())
+		Expect(stop()).To(BeNumerically(">=", 2))
+		Expect(fewest()).To(Equal("2"), "the hub's Deployment showed fewer")
+		Expect(names(prod, namespace, "deployment,service")).To(ConsistOf("deployment.apps/web", "service/web"))
+		rolledOut(namespace, "web")
+		Expect(get(hub, namespace, "ka/default", ".metadata.annotations")).NotTo(ContainSubstring("move-from"))
+		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(
+			ContainSubstring("MovingBetweenTargets"), ContainSubstring("Deployment web left target dev, and runs on target prod")))
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Scheduled", "message") }).Should(Equal("application default runs on target prod"))
+
+		By("working on as before")
+		kubectl(hub, "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
+		rolledOut(namespace, "web")
+		Expect(get(prod, namespace, "deployment/web", ".spec.template.spec.containers[0].image")).To(Equal("nginx:2"))
+	})
+
+	It("stays on the old target while the new one cannot run it, and can turn back", func() {
+		namespace := newNamespace(dev, prod)
+		kubectl(prod, "create", "namespace", namespace)
+		kubectl(prod, "-n", namespace, "create", "quota", "none", "--hard=pods=0")
+		apply(namespace, web())
+		apply(namespace, service("  ports: [{port: 80}]"))
+		rolledOut(namespace, "web")
+		stop := capacity(namespace, dev)
+		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Scheduled", "message") }).
+			Should(ContainSubstring("moves from target dev to target prod; not ready there yet"))
+		Consistently(func() []string { return names(dev, namespace, "deployment,service") }).Should(HaveLen(2), "the Service went before its Deployment ran elsewhere")
+
+		kubectl(hub, "-n", namespace, "annotate", "ka", "default", "workload.crossplane.io/move-from=prod")
+		Eventually(func() []string { return names(prod, namespace, "deployment,service") }).Should(BeEmpty())
+		Eventually(func() string { return get(hub, namespace, "kar", ".items[*].spec.leavingTargetRef") }).Should(BeEmpty())
+		Expect(stop()).To(Equal(2))
+		Expect(get(hub, namespace, "ka/default", ".spec.targetRef.name")).To(Equal("dev"))
+		rolledOut(namespace, "web")
+	})
+
+	It("leaves nothing anywhere when it is deleted on the way", func() {
+		namespace := newNamespace(dev, prod)
+		kubectl(prod, "create", "namespace", namespace)
+		kubectl(prod, "-n", namespace, "create", "quota", "none", "--hard=pods=0")
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
+		Eventually(func() []string { return names(prod, namespace, "deployment") }).ShouldNot(BeEmpty())
+		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
+		Eventually(func() []string {
+			return append(names(dev, namespace, "deployment,pods"), append(names(prod, namespace, "deployment,pods"), names(hub, namespace, "kar,ka")...)...)
+		}).Should(BeEmpty())
+	})
+
+	It("is not held up by an old target that hangs", func(_ context.Context) {
+		namespace := newNamespace(dev, prod)
+		apply(namespace, web())
+		apply(namespace, service("  ports: [{port: 80}]"))
+		rolledOut(namespace, "web")
+		Expect(dev.Pause(cluster.APIServer)).To(Succeed())
+		resume := func() { Expect(dev.Resume(cluster.APIServer)).To(Succeed()) }
+		DeferCleanup(func() { _ = dev.Resume(cluster.APIServer) })
+
+		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
+		Eventually(func() string { return get(prod, namespace, "deployment/web", ".status.readyReplicas") }).Should(Equal("2"))
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Scheduled", "message") }).
+			Should(ContainSubstring("runs on target prod; what is left on target dev is deleted when that can be reached"))
+		kubectl(hub, "-n", namespace, "scale", "deployment", "web", "--replicas=3")
+		rolledOut(namespace, "web")
+
+		By("and is taken off it when that is back")
+		resume()
+		Eventually(func() []string { return names(dev, namespace, "deployment,service,pods") }).Should(BeEmpty())
+		Eventually(func() string { return get(hub, namespace, "kar", ".items[*].spec.leavingTargetRef") }).Should(BeEmpty())
+	}, NodeTimeout(4*time.Minute))
+
+	It("happens by asking, and not by hand", func() {
+		namespace := newNamespace(dev, prod)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		for _, object := range []string{"ka/default", "kar/web-deployment"} {
+			r := run(hub, "", "-n", namespace, "patch", object, "--type=merge", "-p", `{"spec":{"targetRef":{"name":"prod"}}}`)
+			Expect(r.failed).To(HaveOccurred(), object)
+			Expect(r.err).To(Or(ContainSubstring("annotate KubernetesApplication default with "+moveFrom), ContainSubstring("drain the target")), object)
+		}
+		Expect(names(prod, namespace, "deployment", "--ignore-not-found")).To(BeEmpty())
+	})
+
+	It("works for a resource that somebody wrote by itself", func() {
+		namespace := newNamespace(dev, prod)
+		apply(namespace, settings(namespace))
+		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.color") }).Should(Equal("blue"))
+		kubectl(hub, "-n", namespace, "annotate", "kar", "settings", moveFrom)
+		Eventually(func() string { return get(prod, namespace, "configmap/settings", ".data.color") }).Should(Equal("blue"))
+		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.color") }).Should(BeEmpty())
+		kubectl(hub, "-n", namespace, "delete", "kar", "settings")
+	})
+})
+
+// settings is a resource of its own.
+func settings(namespace string) string {
+	return strings.ReplaceAll(`
+apiVersion: workload.crossplane.io/v1alpha1
+kind: KubernetesApplicationResource
+metadata: {name: settings}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: settings, namespace: NAMESPACE}
+    data: {color: blue}
+`, "NAMESPACE", namespace)
+}
+
+// counts watches how many replicas the hub's Deployment says are ready, until
+// fewest, which returns the fewest it saw.
+func counts(namespace string) (fewest func() string) {
+	done, out := make(chan struct{}), make(chan string)
+	go func() {
+		defer GinkgoRecover()
+		least := get(hub, namespace, "deployment/web", ".status.readyReplicas")
+		for {
+			least = min(least, get(hub, namespace, "deployment/web", ".status.readyReplicas"))
+			select {
+			case <-done:
+				out <- least
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return func() string { close(done); return <-out }
+}
