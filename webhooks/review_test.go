@@ -76,7 +76,7 @@ func front(t testing.TB, hub ...client.Object) http.Handler {
 func serve(reader client.Reader) http.Handler {
 	server := webhook.NewServer(webhook.Options{})
 	Register(server, Options{
-		Reader: reader, Identity: porticoUser, Scheme: scheme(), Secrets: liveSecrets{reader},
+		Reader: reader, Live: reader, Identity: porticoUser, Scheme: scheme(), Secrets: liveSecrets{reader},
 		Hub: authorizer{}, Frontier: policies.Frontier{Portico: "portico-system"},
 	})
 	return server.WebhookMux()

@@ -27,15 +27,19 @@ const (
 	NativePath        = "/validate/native"
 	WorkloadPath      = "/validate/workload"
 	ConnectionPath    = "/validate/connection"
+	InUsePath         = "/validate/in-use"
+	InUseSecretPath   = "/validate/in-use-secret"
 )
 
 // Paths are all of them.
-var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath}
+var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath, InUsePath, InUseSecretPath}
 
 // Options of the webhooks.
 type Options struct {
 	// Reader answers from a cache: namespaces, applications and targets.
 	Reader client.Reader
+	// Live answers from the API server.
+	Live client.Reader
 	// Identity is the user name Portico's own requests carry.
 	Identity string
 	// Scheme knows Portico's kinds.
@@ -73,6 +77,8 @@ func Register(server webhook.Server, o Options) {
 		NativePath:        {native(o), deny},
 		WorkloadPath:      {workload(o, connect), deny},
 		ConnectionPath:    {connect.secret, allow},
+		InUsePath:         {inUse(o.Reader, o.Live), deny},
+		InUseSecretPath:   {inUse(o.Reader, o.Live), allow},
 	} {
 		server.Register(path, &admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}})
 	}
@@ -100,8 +106,9 @@ func (g guarded) Handle(ctx context.Context, req admission.Request) (resp admiss
 	if req.UID == "" {
 		return admission.Errored(http.StatusBadRequest, errors.New("nothing is asked: this is no API server's AdmissionReview"))
 	}
-	if req.Operation == admissionv1.Delete || req.Operation == admissionv1.Connect {
-		return admission.Allowed("") // whatever a configuration sends us: nothing stands in the way of deletion
+	deletes := g.path == InUsePath || g.path == InUseSecretPath
+	if req.Operation == admissionv1.Delete && !deletes || req.Operation == admissionv1.Connect {
+		return admission.Allowed("") // whatever a configuration sends us: nothing else stands in the way of deletion
 	}
 	resp, err := g.handle(ctx, req)
 	if err != nil {

@@ -27,7 +27,12 @@ var subjects = map[string]ask{
 	NativePath:        {path: NativePath, object: deployment, old: heldDeployment},
 	WorkloadPath:      {path: WorkloadPath, object: `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1}, spec: {}}`},
 	ConnectionPath:    {path: ConnectionPath, object: `{apiVersion: v1, kind: Secret, metadata: {name: eu-1}}`},
+	InUsePath:         {path: InUsePath, operation: admissionv1.Delete, old: usedTarget},
+	InUseSecretPath:   {path: InUseSecretPath, operation: admissionv1.Delete, old: usedSecret},
 }
+
+// judged are the webhooks that look at an object that is to be stored.
+var judged = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath}
 
 // failurePolicies reads from our own configurations what the API server does
 // when a webhook does not answer.
@@ -79,6 +84,7 @@ func TestUndecided(t *testing.T) {
 	}{
 		"ObjectUnreadable": {
 			reason:  "The object is not one.",
+			of:      judged,
 			request: func(r *admissionv1.AdmissionRequest) { r.Object = runtime.RawExtension{Raw: []byte(`[1]`)} },
 		},
 		"ObjectWithoutKind": {
@@ -88,17 +94,19 @@ func TestUndecided(t *testing.T) {
 		},
 		"ObjectMissing": {
 			reason:  "There is no object.",
+			of:      judged,
 			request: func(r *admissionv1.AdmissionRequest) { r.Object = runtime.RawExtension{} },
 		},
 		"OldObjectUnreadable": {
 			reason: "The object that is replaced is not one.",
+			of:     judged,
 			request: func(r *admissionv1.AdmissionRequest) {
 				r.Operation, r.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(`[1]`)}
 			},
 		},
 		"CacheFails": {
 			reason: "The cache cannot be read.",
-			of:     []string{NativePath, ConnectionPath},
+			of:     []string{NativePath, ConnectionPath, InUsePath, InUseSecretPath},
 			reader: failing{errors.New("cache is not started")},
 		},
 		"Panics": {
@@ -175,9 +183,9 @@ func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client
 func (f failing) List(context.Context, client.ObjectList, ...client.ListOption) error { return f.err }
 
 // TestDeletion sends what no configuration of ours asks for, because somebody
-// else's might: nothing stands in the way of deletion.
+// else's might: nothing but what is in use stands in the way of deletion.
 func TestDeletion(t *testing.T) {
-	for _, path := range Paths {
+	for _, path := range judged {
 		for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
 			a := subjects[path]
 			a.operation, a.old, a.object = operation, a.object, ""

@@ -28,6 +28,7 @@ import (
 	"github.com/portico-io/portico/controllers/claim"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/intake"
+	"github.com/portico-io/portico/controllers/occupancy"
 	"github.com/portico-io/portico/controllers/propagation"
 	"github.com/portico-io/portico/controllers/scheduler"
 	"github.com/portico-io/portico/controllers/status"
@@ -79,7 +80,7 @@ func run(_ context.Context, o *Options) error {
 		return err
 	}
 	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{
-		Reader: mgr.GetClient(), Identity: identity, Scheme: mgr.GetScheme(),
+		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Identity: identity, Scheme: mgr.GetScheme(),
 		Hub:      hubAccess{reviews: hub.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
 		Frontier: policies.Frontier{Portico: o.Namespace},
 		Secrets:  secrets{mgr.GetAPIReader()},
@@ -179,7 +180,7 @@ func stripTemplate(object any) (any, error) {
 func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	for _, object := range []client.Object{namespaces, &v1alpha1.KubernetesTarget{}, &v1alpha2.KubernetesApplication{}} {
+	for _, object := range []client.Object{namespaces, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}} {
 		if _, err := mgr.GetCache().GetInformer(ctx, object); err != nil {
 			return fmt.Errorf("preparing the caches: %w", err)
 		}
@@ -228,6 +229,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Opti
 		"intake":      func() error { return intake.SetupWithManager(mgr) },
 		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}) },
 		"application": func() error { return application.SetupWithManager(mgr) },
+		"occupancy":   func() error { return occupancy.SetupWithManager(mgr) },
 		"status":      func() error { return status.SetupWithManager(mgr) },
 	} {
 		if err := setup(); err != nil {

@@ -32,7 +32,6 @@ import (
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies"
-	"github.com/portico-io/portico/policies/placement"
 )
 
 type logrLogger = logr.Logger
@@ -76,7 +75,7 @@ func IndexTarget(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	return placement.On(resource)
+	return policies.TargetsOf(resource)
 }
 
 // New returns the controller. It runs once started, by the manager's leader.
@@ -191,7 +190,7 @@ func (c *Controller) ObjectChanged(target, resource types.NamespacedName) {
 
 // enqueue queues a resource in the lane of every target it is on.
 func (c *Controller) enqueue(resource *v1alpha1.KubernetesApplicationResource, fresh bool) {
-	for _, name := range placement.On(resource) {
+	for _, name := range policies.TargetsOf(resource) {
 		c.lanes.add(types.NamespacedName{Namespace: resource.Namespace, Name: name}, client.ObjectKeyFromObject(resource), fresh)
 	}
 }
@@ -240,7 +239,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	if err := c.hub.Get(ctx, req.NamespacedName, resource); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if on := placement.On(resource); !slices.Contains(on, target.Name) {
+	if on := policies.TargetsOf(resource); !slices.Contains(on, target.Name) {
 		return reconcile.Result{}, nil
 	}
 	if older(resource.ResourceVersion, c.memory.recall(resource.UID).reported) {

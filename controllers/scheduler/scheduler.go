@@ -178,13 +178,7 @@ func ask(ctx context.Context, hub client.Reader, namespace string, selects *meta
 	if err := hub.List(ctx, &resources, client.InNamespace(namespace)); err != nil {
 		return placement.Question{}, fmt.Errorf("counting placed resources: %w", err)
 	}
-	placed := map[string]int{}
-	for _, r := range resources.Items {
-		if r.Spec.TargetRef != nil {
-			placed[r.Spec.TargetRef.Name]++
-		}
-	}
-	q.Selector, q.Targets, q.Placed = selector, targets.Items, placed
+	q.Selector, q.Targets, q.Placed = selector, targets.Items, placement.Placed(resources.Items)
 	return q, nil
 }
 

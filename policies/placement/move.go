@@ -45,13 +45,12 @@ func Leaving(from string, targets []v1alpha1.KubernetesTarget, members []v1alpha
 	return out
 }
 
-// On are the targets that a resource is on, or may be: its own, and the one it is
-// leaving.
-func On(resource *v1alpha1.KubernetesApplicationResource) []string {
-	var out []string
-	for _, ref := range []*v1alpha1.TargetReference{resource.Spec.TargetRef, resource.Spec.LeavingTargetRef} {
-		if ref != nil {
-			out = append(out, ref.Name)
+// Placed counts the resources on each target, for a Question.
+func Placed(resources []v1alpha1.KubernetesApplicationResource) map[string]int {
+	out := map[string]int{}
+	for _, r := range resources {
+		if r.Spec.TargetRef != nil {
+			out[r.Spec.TargetRef.Name]++
 		}
 	}
 	return out

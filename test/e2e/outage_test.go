@@ -71,13 +71,15 @@ var _ = Describe("A target that is away", func() {
 		}, NodeTimeout(4*time.Minute))
 	}
 
-	It("because its connection secret is gone keeps what is deleted until it is gone there too", func() {
+	It("because its connection secret is gone keeps what is deleted until it is gone there too", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		secret := kubectl(hub, "-n", namespace, "get", "secret", "dev", "-o", "yaml")
 
+		Expect(portico.Stop()).To(Succeed()) // it would refuse
 		kubectl(hub, "-n", namespace, "delete", "secret", "dev")
+		Expect(portico.Restart(ctx)).To(Succeed())
 		Eventually(func() string { return condition(namespace, "deployment/web", "TargetReachable", "message") }).
 			Should(ContainSubstring("secret dev does not exist"))
 		Expect(get(hub, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("2"))

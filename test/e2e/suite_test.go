@@ -138,7 +138,7 @@ func newNamespace(targets ...*cluster.Cluster) string {
 	DeferCleanup(func() {
 		kubectl(hub, "-n", namespace, "delete", "deployment,service", "--all", "--timeout=60s")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
-		kubectl(hub, "delete", "namespace", namespace, "--wait=false")
+		kubectl(hub, "delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
 	})
 	return namespace
 }

@@ -89,6 +89,17 @@ func TestSelection(t *testing.T) {
 			return object
 		}
 	}
+	deleted := func(object client.Object) func(*testing.T) client.Object {
+		return func(t *testing.T) client.Object {
+			t.Helper()
+			object := create(object)(t)
+			calls.reset()
+			if err := cluster.Delete(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			return nil
+		}
+	}
 	nothing := func(client.Object) {}
 	annotate := func(key string) func(client.Object) {
 		return func(o client.Object) { o.SetAnnotations(map[string]string{key: "x"}) }
@@ -370,6 +381,31 @@ func TestSelection(t *testing.T) {
 		"OwnSecret": {
 			reason: "What Portico starts from never waits for Portico.",
 			do:     create(secret("portico-system", "kubeconfig")),
+		},
+		"TargetDeletion": {
+			reason: "What is in use is kept.",
+			do:     deleted(target("plain")),
+			want:   []string{webhooks.InUsePath},
+		},
+		"ConnectionDeletion": {
+			reason: "So is what it is reached with.",
+			do: deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "dev", Namespace: "plain"},
+				Data: map[string][]byte{v1alpha1.SecretKubeconfig: []byte("{}")}}),
+			want: []string{webhooks.InUseSecretPath},
+		},
+		"SecretDeletion": {
+			reason: "The Secrets of others are none of our business.",
+			do: deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "plain"},
+				Data: map[string][]byte{v1alpha1.SecretToken: []byte("t")}}),
+		},
+		"EmptySecretDeletion": {
+			reason: "A Secret may have no data.",
+			do:     deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "empty", Namespace: "plain"}}),
+		},
+		"OwnSecretDeletion": {
+			reason: "What Portico starts from never waits for Portico.",
+			do: deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "dev", Namespace: "portico-system"},
+				Data: map[string][]byte{v1alpha1.SecretKubeconfig: []byte("{}")}}),
 		},
 		"ConfigMap": {
 			reason: "Kinds that Portico does not know are left alone, labelled or not.",

@@ -84,6 +84,9 @@ const RemoteLoadBalancerClass = Group + "/remote"
 // is gone from the target.
 const PropagationFinalizer = Group + "/propagation"
 
+// InUseFinalizer keeps a KubernetesTarget until no resource is on it.
+const InUseFinalizer = Group + "/in-use"
+
 // PublishVerb is what a person must be allowed to do with a managed cluster to
 // publish it by a KubernetesTarget. No request of the API has this verb; RBAC
 // rules do, and Portico asks for it.
@@ -188,6 +191,7 @@ const (
 	EventPublished     = "Published"
 	EventMoving        = "MovingBetweenTargets"
 	EventLeft          = "LeftTarget"
+	EventInUse         = "InUse"
 )
 
 // ResourceState is S0's one-word status of a resource or an application.

@@ -1,0 +1,98 @@
+package webhooks
+
+import (
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+const (
+	usedTarget = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1, namespace: team-a}, spec: {connectionSecretRef: {name: token}}}`
+	usedSecret = `{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: team-a}, data: {kubeconfig: e30=}}`
+)
+
+func placedOn(target, leaving string) client.Object {
+	r := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web-deployment"}}
+	r.Spec.Template.Raw = []byte(`{"kind":"Deployment","metadata":{"name":"web","namespace":"shop"}}`)
+	r.Spec.TargetRef = &v1alpha1.TargetReference{Name: target}
+	if leaving != "" {
+		r.Spec.LeavingTargetRef = &v1alpha1.TargetReference{Name: leaving}
+	}
+	return r
+}
+
+func published(annotations map[string]string) client.Object {
+	target := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "eu-1", Annotations: annotations}}
+	target.Spec.ConnectionSecretRef = &corev1.LocalObjectReference{Name: "token"}
+	return target
+}
+
+func TestInUse(t *testing.T) {
+	released := map[string]string{v1alpha1.ReleaseAnnotation: "true"}
+	cases := map[string]struct {
+		reason       string
+		cached, live []client.Object
+		refusal      string // nothing when both may go
+		warning      string // of the target's deletion
+	}{
+		"Unused": {
+			reason: "What nobody uses may go.",
+			cached: []client.Object{published(nil), placedOn("eu-2", "")},
+			live:   []client.Object{published(nil), placedOn("eu-2", "")},
+		},
+		"Used": {
+			reason:  "What runs there could not be reached any more.",
+			cached:  []client.Object{published(nil), placedOn("eu-1", "")},
+			refusal: "1 KubernetesApplicationResource is on target eu-1",
+		},
+		"Leaving": {
+			reason:  "What moves away has yet to be deleted there.",
+			cached:  []client.Object{published(nil), placedOn("eu-2", "eu-1")},
+			refusal: "kubectl portico drain eu-1",
+		},
+		"Stale": {
+			reason:  "A cache that has not heard of a resource does not orphan it.",
+			cached:  []client.Object{published(nil)},
+			live:    []client.Object{published(nil), placedOn("eu-1", "")},
+			refusal: "1 KubernetesApplicationResource is on target eu-1",
+		},
+		"Released": {
+			reason:  "Who gives it up is told what that leaves behind.",
+			cached:  []client.Object{published(released), placedOn("eu-1", "")},
+			live:    []client.Object{published(released), placedOn("eu-1", "")},
+			warning: "stays behind: Deployment shop/web",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := webhook.NewServer(webhook.Options{})
+			over := func(objects []client.Object) client.Reader {
+				return fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).Build()
+			}
+			Register(server, Options{Reader: over(tc.cached), Live: over(tc.live), Identity: porticoUser, Scheme: scheme()})
+			for path, old := range map[string]string{InUsePath: usedTarget, InUseSecretPath: usedSecret} {
+				for _, collection := range []bool{false, true} {
+					req := ask{path: path, operation: admissionv1.Delete, old: old}.request(t)
+					if collection { // names nothing
+						req.Name = ""
+					}
+					resp := post(t, server.WebhookMux(), path, req)
+					if resp.Allowed != (tc.refusal == "") || tc.refusal != "" && !strings.Contains(resp.Result.Message, tc.refusal) {
+						t.Errorf("%s %s answers %t, %v, want %q", tc.reason, path, resp.Allowed, resp.Result, tc.refusal)
+					}
+					if warnings := strings.Join(resp.Warnings, ""); path == InUsePath && !strings.Contains(warnings, tc.warning) {
+						t.Errorf("%s It warns %q, want %q", tc.reason, warnings, tc.warning)
+					}
+				}
+			}
+		})
+	}
+}
