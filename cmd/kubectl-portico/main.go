@@ -1,0 +1,40 @@
+// Command kubectl-portico is a plugin of kubectl: it takes targets out of service
+// and back. It acts with the rights of who calls it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newCommand(os.Stdout, os.Stderr).ExecuteContext(ctx)
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "error:", err)
+	var ends exit
+	if errors.As(err, &ends) {
+		os.Exit(ends.code)
+	}
+	os.Exit(1)
+}
+
+// exit is an error with an exit code of its own.
+type exit struct {
+	error
+	code int
+}
+
+// The exit codes that are not 1.
+const (
+	codeStayed      = 2   // something could not move
+	codeTimeout     = 3   // something was still moving
+	codeInterrupted = 130 // as a shell has it
+)

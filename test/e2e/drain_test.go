@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// plugin is a call of kubectl portico in a namespace of the hub.
+func plugin(namespace string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(bin, "kubectl"), append([]string{"portico", "--kubeconfig", hub.Kubeconfig(), "-n", namespace}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return cmd
+}
+
+// drains runs the plugin, and returns what it printed and its exit code.
+func drains(namespace string, args ...string) (text string, code int) {
+	GinkgoHelper()
+	out, err := plugin(namespace, args...).CombinedOutput()
+	return string(out), exitCode(err)
+}
+
+func exitCode(err error) int {
+	GinkgoHelper()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		return ended.ExitCode()
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return 0
+}
+
+var _ = Describe("kubectl portico drain", func() {
+	It("moves what can move, names what cannot and why, and keeps capacity", func() {
+		namespace := newNamespace(dev, prod)
+		text, code := drains(namespace, "cordon", "prod")
+		Expect(text).To(ContainSubstring("target prod cordoned"))
+		Expect(code).To(BeZero())
+		apply(namespace, web())
+		apply(namespace, service("  ports: [{port: 80}]"))
+		apply(namespace, web("name: web\n  labels: {app: web, ", "name: pinned\n  annotations: {workload.crossplane.io/target-selector: env=dev}\n  labels: {app: pinned, workload.crossplane.io/application: pinned, ", "app: web}", "app: pinned}"))
+		apply(namespace, settings(namespace))
+		rolledOut(namespace, "web")
+		rolledOut(namespace, "pinned")
+		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.color") }).Should(Equal("blue"))
+		text, _ = drains(namespace, "uncordon", "prod")
+		Expect(text).To(ContainSubstring("target prod uncordoned"))
+
+		By("saying first what it would do")
+		text, code = drains(namespace, "drain", "dev", "--dry-run")
+		Expect(text).To(And(ContainSubstring("application default would move to target prod"), ContainSubstring("resource settings would move to target prod"),
+			ContainSubstring("application pinned would stay: 0 of 2 targets match: dev is the one to leave; prod wants env=dev")))
+		Expect(code).To(Equal(2))
+		Expect(get(hub, namespace, "kt/dev", ".spec.unschedulable")).To(BeEmpty())
+
+		stop := capacity(namespace, dev, prod)
+		text, code = drains(namespace, "drain", "dev", "--timeout=3m")
+		Expect(stop()).To(BeNumerically(">=", 4))
+		Expect(text).To(And(ContainSubstring("target dev cordoned"), ContainSubstring("application default: moves to target prod"),
+			ContainSubstring("application default has left target dev"), ContainSubstring("resource settings has left target dev"),
+			ContainSubstring("application pinned stays: "), ContainSubstring("prod wants env=dev"),
+			ContainSubstring("1 of 3 stayed on target dev: application pinned")))
+		Expect(code).To(Equal(2))
+		Expect(names(dev, namespace, "deployment,service")).To(ConsistOf("deployment.apps/pinned"))
+		Expect(names(prod, namespace, "deployment,service")).To(ConsistOf("deployment.apps/web", "service/web"))
+		Expect(get(hub, namespace, "ka/pinned", ".metadata.annotations")).NotTo(ContainSubstring("move-from"))
+
+		By("having nothing left to do once that is gone")
+		kubectl(hub, "-n", namespace, "delete", "deployment", "pinned")
+		Eventually(func() []string { return names(dev, namespace, "deployment") }).Should(BeEmpty())
+		text, code = drains(namespace, "drain", "dev")
+		Expect(text).To(And(ContainSubstring("target dev is cordoned already"), ContainSubstring("target dev is drained")))
+		Expect(code).To(BeZero())
+		kubectl(hub, "-n", namespace, "delete", "kt", "dev")
+		kubectl(hub, "-n", namespace, "delete", "kar", "settings")
+	})
+
+	It("can be interrupted, and gives up in time", func() {
+		namespace := newNamespace(dev, prod)
+		kubectl(prod, "create", "namespace", namespace)
+		kubectl(prod, "-n", namespace, "create", "quota", "none", "--hard=pods=0")
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		text, code := drains(namespace, "drain", "dev", "--timeout=8s")
+		Expect(text).To(And(ContainSubstring("web-deployment is not ready there yet"), ContainSubstring("the time is up: application default was on its way")))
+		Expect(code).To(Equal(3))
+
+		By("interrupting it")
+		cmd := plugin(namespace, "drain", "dev")
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		Expect(cmd.Start()).To(Succeed())
+		time.Sleep(3 * time.Second)
+		Expect(cmd.Process.Signal(syscall.SIGINT)).To(Succeed())
+		Expect(exitCode(cmd.Wait())).To(Equal(130))
+		Expect(out.String()).To(ContainSubstring("interrupted: application default was on its way"))
+		Expect(names(dev, namespace, "pods")).To(HaveLen(2))
+
+		By("seeing it through")
+		kubectl(prod, "-n", namespace, "delete", "quota", "none")
+		kubectl(prod, "-n", namespace, "rollout", "restart", "deployment/web") // do not wait for the backoff
+		text, code = drains(namespace, "drain", "dev", "--timeout=2m")
+		Expect(text).To(ContainSubstring("target dev is drained"))
+		Expect(code).To(BeZero())
+		rolledOut(namespace, "web")
+	})
+
+	It("has help, and refuses what it does not understand", func() {
+		text, code := drains("default", "drain", "--help")
+		Expect(text).To(And(ContainSubstring("Exit codes"), ContainSubstring("kubectl portico drain TARGET"), ContainSubstring("--dry-run")))
+		Expect(code).To(BeZero())
+		text, code = drains("default", "drain", "nowhere")
+		Expect(text).To(ContainSubstring(`"nowhere" not found`))
+		Expect(code).To(Equal(1))
+		_, code = drains("default", "drain")
+		Expect(code).To(Equal(1))
+	})
+})
