@@ -215,6 +215,3 @@ func (c *Clusters) all() []Listener {
 }
 
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// closeIdle drops connections that may hang, so that the next call dials anew.
-func closeIdle(client *http.Client) { client.CloseIdleConnections() }

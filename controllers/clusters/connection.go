@@ -55,7 +55,7 @@ func newConnection(ctx context.Context, target types.NamespacedName, way Way, ht
 
 func (c *Connection) close() {
 	c.cancel()
-	closeIdle(c.http)
+	c.http.CloseIdleConnections()
 }
 
 // State tells whether the target answers.

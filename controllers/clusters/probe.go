@@ -29,7 +29,7 @@ func (c *Connection) probe() bool {
 			next = judge("", err)
 		}
 	} else {
-		closeIdle(c.http)
+		c.http.CloseIdleConnections() // they may hang; the next call dials anew
 	}
 	if c.ctx.Err() != nil {
 		return false
