@@ -42,9 +42,7 @@ func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (Pat
 	switch {
 	case err != nil:
 		return nil, err
-	case !IsRemote(old):
-		return append(remove(object, heldPath...), Intent{Moving: true}.record(object)...), nil
-	case !d.Held(old):
+	case !IsRemote(old), !d.Held(old):
 		return append(remove(object, heldPath...), Intent{Moving: true}.record(object)...), nil
 	case intent.Moving:
 		return append(hold(), intent.record(object)...), nil
@@ -79,7 +77,7 @@ func (Deployment) SetHeld(object *unstructured.Unstructured, moving bool) *unstr
 
 func (Deployment) prune(template *unstructured.Unstructured, _ Intent) {
 	annotations := template.GetAnnotations()
-	delete(annotations, "deployment.kubernetes.io/revision") // the hub's count
+	delete(annotations, revisionAnnotation) // the hub's count
 	setAnnotations(template, annotations)
 	unstructured.RemoveNestedField(template.Object, heldPath...)
 	dropEmpty(template, "spec", "template", "metadata", "labels")

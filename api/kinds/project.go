@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -15,7 +16,7 @@ import (
 
 // hubAnnotations are written by clients and controllers for the hub alone.
 var hubAnnotations = []string{
-	"kubectl.kubernetes.io/last-applied-configuration",
+	corev1.LastAppliedConfigAnnotation,
 }
 
 // Project returns what a native object means to its target: the user's own

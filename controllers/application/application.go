@@ -107,8 +107,8 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // place gives a resource the application's target, and with it the finalizer
-// that keeps the resource until its object is gone from there, or tells it why there is
-// none.
+// that keeps the resource until its object is gone from there, or tells it why
+// there is none.
 func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
 	if resource.Spec.TargetRef != nil || resource.DeletionTimestamp != nil {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -198,6 +197,3 @@ func (c *Clusters) all() []Listener {
 	defer c.mu.RUnlock()
 	return c.listeners
 }
-
-// closeIdle drops connections that may hang, so that the next call dials anew.
-func closeIdle(client *http.Client) { client.CloseIdleConnections() }

@@ -70,7 +70,7 @@ func newConnection(ctx context.Context, target types.NamespacedName, config *res
 
 func (c *Connection) close() {
 	c.cancel()
-	closeIdle(c.http)
+	c.http.CloseIdleConnections()
 }
 
 // State tells whether the target answers.
@@ -148,7 +148,7 @@ func (c *Connection) probe() bool {
 			next = judge("", err)
 		}
 	} else {
-		closeIdle(c.http)
+		c.http.CloseIdleConnections() // they may hang; the next call dials anew
 	}
 	if c.ctx.Err() != nil {
 		return false

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -71,7 +72,7 @@ func (l *lanes) open(target types.NamespacedName) workqueue.TypedRateLimitingInt
 		Reconciler:              l.travel(target),
 		UsePriorityQueue:        ptr.To(false),
 		CacheSyncTimeout:        time.Minute,
-		LogConstructor: func(req *reconcile.Request) logrLogger {
+		LogConstructor: func(req *reconcile.Request) logr.Logger {
 			if req == nil {
 				return log
 			}
