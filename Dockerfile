@@ -9,8 +9,8 @@ COPY controllers controllers
 COPY policies policies
 COPY webhooks webhooks
 ARG TARGETOS TARGETARCH VERSION=dev
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/cache \
+    GOCACHE=/cache CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /portico ./cmd/portico
 
 FROM gcr.io/distroless/static:nonroot
