@@ -20,12 +20,14 @@ var _ = Describe("Deleting a Deployment", func() {
 	})
 
 	It("in the foreground waits until it is gone there", func() {
-		By("something on the target that takes its time")
-		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
+		By("something below it there that takes its time")
+		replicaSet := names(dev, namespace, "replicaset")[0]
+		kubectl(dev, "-n", namespace, "patch", replicaSet, "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web", "--cascade=foreground", "--wait=false")
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".metadata.finalizers") }).Should(ContainSubstring("foregroundDeletion"))
 		Consistently(func() []string { return names(hub, namespace, "deployment") }).ShouldNot(BeEmpty())
-		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=json", "-p", `[{"op":"remove","path":"/metadata/finalizers/0"}]`)
+		By("which then goes")
+		kubectl(dev, "-n", namespace, "patch", replicaSet, "--type=json", "-p", `[{"op":"test","path":"/metadata/finalizers/0","value":"example.com/slow"},{"op":"remove","path":"/metadata/finalizers/0"}]`)
 		Eventually(func() []string {
 			return append(names(hub, namespace, "deployment"), names(dev, namespace, "deployment,pods")...)
 		}).Should(BeEmpty())
