@@ -127,25 +127,26 @@ func TestMissingNamespace(t *testing.T) {
 
 // TestPropagationPolicy is about how the object on the target is deleted.
 func TestPropagationPolicy(t *testing.T) {
-	owned := func(kind string, finalizers ...string) *v1alpha1.KubernetesApplicationResource {
+	by := func(apiVersion, kind, name string, finalizers ...string) *v1alpha1.KubernetesApplicationResource {
 		return &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "team-a", Name: "web-deployment", Finalizers: finalizers,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: kind, Name: "web", UID: "u1", Controller: new(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "u1", Controller: new(true)}},
 		}}
 	}
-	things := schema.GroupResource{Group: "example.org", Resource: "things"}
+	owned := func(name string, finalizers ...string) *v1alpha1.KubernetesApplicationResource {
+		return by("apps/v1", "Deployment", name, finalizers...)
+	}
 	answers := map[string]error{
-		"Forbidden": apierrors.NewForbidden(things, "web", nil),
-		"Gone":      apierrors.NewNotFound(things, "web"),
-		"Fails":     apierrors.NewInternalError(errors.New("etcd")),
+		"gone":  apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, "gone"),
+		"fails": apierrors.NewInternalError(errors.New("etcd")),
 	}
 	live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 			o.SetUID("u1")
-			if o.GetObjectKind().GroupVersionKind().Kind == "Foreground" {
+			if key.Name != "background" {
 				o.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
 			}
-			return answers[o.GetObjectKind().GroupVersionKind().Kind]
+			return answers[key.Name]
 		},
 	}).Build()
 	cases := map[string]struct {
@@ -154,12 +155,12 @@ func TestPropagationPolicy(t *testing.T) {
 		want     metav1.DeletionPropagation
 	}{
 		"Alone":        {reason: "What nobody owns is deleted as usual.", resource: &v1alpha1.KubernetesApplicationResource{}, want: metav1.DeletePropagationBackground},
-		"Itself":       {reason: "Who waits for the resource waits for what is below it.", resource: owned("Background", metav1.FinalizerDeleteDependents), want: metav1.DeletePropagationForeground},
-		"Background":   {reason: "The owner goes as usual.", resource: owned("Background"), want: metav1.DeletePropagationBackground},
-		"Foreground":   {reason: "The owner waits for what is below.", resource: owned("Foreground"), want: metav1.DeletePropagationForeground},
-		"Gone":         {reason: "The owner is gone, so nobody waits.", resource: owned("Gone"), want: metav1.DeletePropagationBackground},
-		"NotOurs":      {reason: "An owner that Portico may not read does not keep the resource for ever.", resource: owned("Forbidden"), want: metav1.DeletePropagationBackground},
-		"CannotBeRead": {reason: "One that cannot be read now is asked again.", resource: owned("Fails")},
+		"Itself":       {reason: "Who waits for the resource waits for what is below it.", resource: owned("background", metav1.FinalizerDeleteDependents), want: metav1.DeletePropagationForeground},
+		"Background":   {reason: "The owner goes as usual.", resource: owned("background"), want: metav1.DeletePropagationBackground},
+		"Foreground":   {reason: "The owner waits for what is below.", resource: owned("foreground"), want: metav1.DeletePropagationForeground},
+		"Gone":         {reason: "The owner is gone, so nobody waits.", resource: owned("gone"), want: metav1.DeletePropagationBackground},
+		"NotOurs":      {reason: "An owner of a kind that Portico may not read does not keep the resource for ever.", resource: by("example.org/v1", "Thing", "foreground"), want: metav1.DeletePropagationBackground},
+		"CannotBeRead": {reason: "One that cannot be read now is asked again.", resource: owned("fails")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

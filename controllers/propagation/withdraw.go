@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -71,15 +70,12 @@ func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.K
 	}
 	gvk := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind)
 	if _, isNative := kinds.For(gvk); !isNative {
-		return metav1.DeletePropagationBackground, nil // nothing that Portico may read
+		return metav1.DeletePropagationBackground, nil // an owner of a kind that Portico does not read
 	}
 	native := &metav1.PartialObjectMetadata{}
 	native.SetGroupVersionKind(gvk)
 	// Not from the cache, which may hear of the resource's deletion first.
 	err := c.live.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: controller.Name}, native)
-	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
-		return metav1.DeletePropagationBackground, nil // an owner of a kind that Portico does not read
-	}
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)
 	}
