@@ -61,8 +61,9 @@ verify: toolchain ## Regenerate, format, vet and lint; fail if the tree changes
 
 ##@ Develop
 
-generate: toolchain ## Regenerate deep copies
+generate: toolchain ## Regenerate deep copies, and the schemas of what policies see
 	$(TOOL) controller-gen object paths=./api/...
+	go generate ./policies/...
 
 manifests: toolchain ## Regenerate CRDs and Portico's role
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases

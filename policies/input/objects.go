@@ -1,0 +1,238 @@
+package input
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// Question is what the objects of a request are: the one thing inputs are made
+// from.
+type Question struct {
+	// Request is who asks for what. Name, Namespace and Kind default to those
+	// of Object, or of Target.
+	Request Request
+	// Object is what shall run; for a Scheduling policy.
+	Object *unstructured.Unstructured
+	// OldObject is the object as it was; nil unless it is being updated.
+	OldObject *unstructured.Unstructured
+	// Namespace of the object; nil when it is not known.
+	Namespace *corev1.Namespace
+	// Application the object belongs to.
+	Application Application
+	// Targets are the candidates; for a Scheduling policy.
+	Targets []*workloadv1alpha1.KubernetesTarget
+	// Placed counts, by target, the resources that are on it already.
+	Placed map[string]int
+	// Target is what shall be published; for a Publish policy.
+	Target *workloadv1alpha1.KubernetesTarget
+	// OldTarget is the target as it was; nil unless it is being updated.
+	OldTarget *workloadv1alpha1.KubernetesTarget
+	// Existing are the other targets of the namespace or of the cluster.
+	Existing []*workloadv1alpha1.KubernetesTarget
+	// ClusterID is the identity of the cluster that Target lends, when known.
+	ClusterID string
+}
+
+// NewScheduling returns what a Scheduling policy with the parameters sees.
+func NewScheduling(q Question, parameters map[string]any) *Scheduling {
+	in := &Scheduling{
+		Version:     Version,
+		Request:     q.Request,
+		Namespace:   newNamespace(q.Namespace, q.Request.Namespace),
+		Application: q.Application,
+		Placed:      orEmpty(q.Placed),
+		Parameters:  orEmpty(parameters),
+	}
+	if q.Object != nil {
+		in.Object = NewObject(q.Object)
+		in.Request.fill(in.Object.Metadata)
+		in.Namespace = newNamespace(q.Namespace, in.Request.Namespace)
+		if in.Request.Kind.Kind == "" {
+			gvk := q.Object.GroupVersionKind()
+			in.Request.Kind = Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
+		}
+	}
+	if q.OldObject != nil {
+		old := NewObject(q.OldObject)
+		in.OldObject = &old
+	}
+	in.Targets = newTargets(q.Targets)
+	in.Request.User.Groups = orNone(in.Request.User.Groups)
+	return in
+}
+
+// NewPublish returns what a Publish policy with the parameters sees.
+func NewPublish(q Question, parameters map[string]any) *Publish {
+	in := &Publish{
+		Version:    Version,
+		Request:    q.Request,
+		Cluster:    Cluster{ID: q.ClusterID},
+		Existing:   newTargets(q.Existing),
+		Parameters: orEmpty(parameters),
+	}
+	if q.Target != nil {
+		in.Target = NewTarget(q.Target)
+		in.Target.Cluster.ID = q.ClusterID
+		in.Cluster = in.Target.Cluster
+		in.Request.fill(in.Target.Metadata)
+		if in.Request.Kind.Kind == "" {
+			in.Request.Kind = Kind{Group: workloadv1alpha1.Group, Version: workloadv1alpha1.GroupVersion.Version, Kind: "KubernetesTarget"}
+		}
+	}
+	if q.OldTarget != nil {
+		old := NewTarget(q.OldTarget)
+		in.OldTarget = &old
+	}
+	in.Namespace = newNamespace(q.Namespace, in.Request.Namespace)
+	in.Request.User.Groups = orNone(in.Request.User.Groups)
+	return in
+}
+
+func (r *Request) fill(meta Metadata) {
+	r.Name = cmp.Or(r.Name, meta.Name)
+	r.Namespace = cmp.Or(r.Namespace, meta.Namespace)
+}
+
+// NewTarget returns what policies see of a target.
+func NewTarget(target *workloadv1alpha1.KubernetesTarget) Target {
+	out := Target{
+		Metadata: newMetadata(target),
+		Status:   TargetStatus{Conditions: make([]Condition, 0, len(target.Status.Conditions))},
+		Cluster:  Cluster{Version: target.Status.ServerVersion},
+	}
+	if ref := target.Spec.ConnectionSecretRef; ref != nil {
+		out.Spec.ConnectionSecretRef.Name = ref.Name
+	}
+	for _, c := range target.Status.Conditions {
+		out.Status.Conditions = append(out.Status.Conditions, Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason})
+	}
+	return out
+}
+
+func newTargets(targets []*workloadv1alpha1.KubernetesTarget) []Target {
+	out := make([]Target, 0, len(targets))
+	for _, target := range Sorted(targets) {
+		out = append(out, NewTarget(target))
+	}
+	return out
+}
+
+// Sorted returns the targets by namespace and name, in a slice of its own
+// unless they are so already.
+func Sorted(targets []*workloadv1alpha1.KubernetesTarget) []*workloadv1alpha1.KubernetesTarget {
+	order := func(a, b *workloadv1alpha1.KubernetesTarget) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}
+	if slices.IsSortedFunc(targets, order) {
+		return targets
+	}
+	return slices.SortedFunc(slices.Values(targets), order)
+}
+
+// NewObject returns what policies see of an object. It shares nothing with it.
+func NewObject(object *unstructured.Unstructured) Object {
+	content, _ := scrub(object.Object).(map[string]any)
+	out := Object{
+		APIVersion: object.GetAPIVersion(),
+		Kind:       object.GetKind(),
+		Metadata:   newMetadata(object),
+	}
+	out.Spec, _ = content["spec"].(map[string]any)
+	out.Status, _ = content["status"].(map[string]any)
+	out.Data, _ = content["data"].(map[string]any)
+	out.Type, _ = content["type"].(string)
+	out.Rules, _ = content["rules"].([]any)
+	out.RoleRef, _ = content["roleRef"].(map[string]any)
+	out.Subjects, _ = content["subjects"].([]any)
+	return out
+}
+
+// lastApplied repeats the whole object, and so would show what is in a Secret.
+const lastApplied = corev1.LastAppliedConfigAnnotation
+
+// scrub copies a JSON value without what policies must not see: the data of a
+// Secret, however deep it is (applications template them), managedFields, and
+// the last-applied annotation.
+func scrub(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		secret := v["kind"] == "Secret"
+		out := make(map[string]any, len(v))
+		for key, field := range v {
+			switch {
+			case key == "managedFields", key == lastApplied:
+			case secret && (key == "data" || key == "stringData"):
+			default:
+				out[key] = scrub(field)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = scrub(v[i])
+		}
+		return out
+	default:
+		return value
+	}
+}
+
+func newMetadata(object metav1.Object) Metadata {
+	out := Metadata{
+		Name:         object.GetName(),
+		GenerateName: object.GetGenerateName(),
+		Namespace:    object.GetNamespace(),
+		Labels:       orEmpty(object.GetLabels()),
+		Annotations:  visible(object.GetAnnotations()),
+		UID:          string(object.GetUID()),
+	}
+	if created := object.GetCreationTimestamp(); !created.IsZero() {
+		out.CreationTimestamp = created.UTC().Format(time.RFC3339)
+	}
+	if going := object.GetDeletionTimestamp(); going != nil {
+		out.DeletionTimestamp = going.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+func newNamespace(namespace *corev1.Namespace, name string) Namespace {
+	if namespace == nil {
+		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	return Namespace{Metadata: NamespaceMetadata{
+		Name:        namespace.Name,
+		Labels:      orEmpty(namespace.Labels),
+		Annotations: visible(namespace.Annotations),
+	}}
+}
+
+func visible(annotations map[string]string) map[string]string {
+	if _, has := annotations[lastApplied]; has {
+		annotations = maps.Clone(annotations)
+		delete(annotations, lastApplied)
+	}
+	return orEmpty(annotations)
+}
+
+func orEmpty[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
+	}
+	return m
+}
+
+func orNone(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
