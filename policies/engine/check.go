@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/policies/input"
+)
+
+// Report is what there is to say of a policy before it decides anything.
+type Report struct {
+	// Policy is its name.
+	Policy string
+	// Revision names its content.
+	Revision string
+	// Problems are all that keeps it from being used, by place.
+	Problems []Problem
+	// Warnings are what its author should know.
+	Warnings []Problem
+	// Tests are its own tests; nil when they could not be run.
+	Tests []Test
+	// Summary counts the tests for status; nil when they could not be run.
+	Summary *policyv1alpha1.PolicyTests
+}
+
+// OK says that the policy can be used.
+func (r Report) OK() bool { return len(r.Problems) == 0 }
+
+// Compiled says that the policy compiles, whatever its tests say.
+func (r Report) Compiled() bool { return r.Summary != nil }
+
+// Err is all problems as one error, nil when there are none.
+func (r Report) Err() error {
+	if r.OK() {
+		return nil
+	}
+	lines := make([]string, 0, len(r.Problems))
+	for _, p := range r.Problems {
+		lines = append(lines, p.String())
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// revisionLength is enough for content never to be mistaken, and short enough
+// for a column.
+const revisionLength = 12
+
+// Revision names the content of a policy. Two policies with the same revision
+// decide the same.
+func Revision(spec policyv1alpha1.PolicySpec) string {
+	defaulted := *spec.DeepCopy()
+	setDefaults(&defaulted)
+	content, err := json.Marshal(defaulted)
+	if err != nil { // parameters that are no JSON
+		content = fmt.Appendf(nil, "%#v", defaulted)
+	}
+	return shorten(content)
+}
+
+func shorten(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])[:revisionLength]
+}
+
+// setDefaults does what the API server does, for policies that come from files.
+func setDefaults(spec *policyv1alpha1.PolicySpec) {
+	if spec.Action == "" {
+		spec.Action = policyv1alpha1.Deny
+	}
+	if spec.FailurePolicy == "" {
+		spec.FailurePolicy = policyv1alpha1.Fail
+	}
+}
+
+// compiled is a policy that can be asked. It is never changed.
+type compiled struct {
+	name, revision string
+	spec           policyv1alpha1.PolicySpec
+	matches        matcher
+	parameters     *ast.Term
+	weight         float64
+	query          rego.PreparedEvalQuery
+	// pkg and modules are what a Library gives to others.
+	pkg     ast.Ref
+	modules modules
+	// uses are the Libraries it is compiled with.
+	uses []string
+}
+
+// check compiles a policy with the libraries and runs its tests. It returns
+// nil for the policy when it cannot be used.
+func check(ctx context.Context, policy *policyv1alpha1.Policy, libraries map[string]*compiled) (*compiled, Report) {
+	spec := *policy.Spec.DeepCopy()
+	setDefaults(&spec)
+	report := Report{Policy: policy.Name, Revision: Revision(spec)}
+	out := &compiled{name: policy.Name, revision: report.Revision, spec: spec, weight: 1}
+	if spec.Weight != nil {
+		out.weight = float64(*spec.Weight)
+	}
+	text := sources(spec.Modules)
+
+	var err error
+	if out.matches, err = newMatcher(spec.Match); err != nil {
+		report.add(Problem{Code: "policy_invalid", Message: "spec.match: " + err.Error()})
+	}
+	if out.parameters, err = parametersOf(spec); err != nil {
+		report.add(Problem{Code: "policy_invalid", Message: "spec.parameters: " + err.Error()})
+	}
+	if roots[spec.Type] == "" {
+		report.add(Problem{Code: "policy_invalid", Message: fmt.Sprintf("spec.type: unknown type %q", spec.Type)})
+		return nil, report
+	}
+	all, problems := parse(text)
+	report.add(problems...)
+	if len(problems) == 0 && len(all.rules()) == 0 {
+		report.add(Problem{Code: "policy_invalid", Message: "spec.modules: there are no rules"})
+	}
+	if len(problems) > 0 || len(all.rules()) == 0 {
+		return nil, report.tidy()
+	}
+
+	out.modules = all.rules()
+	pkg, problems := checkPackages(spec.Type, all, text)
+	out.pkg = pkg
+	report.add(problems...)
+	report.add(checkNames(spec.Type, all, text)...)
+	report.Warnings = append(report.Warnings, checkNegation(all, text)...)
+	out.compile(ctx, &report, all, libraries, text)
+	if !report.OK() {
+		return nil, report.tidy()
+	}
+	return out, report.tidy()
+}
+
+func (out *compiled) compile(ctx context.Context, report *Report, all modules, libraries map[string]*compiled, text sources) {
+	spec := out.spec
+	var imported modules
+	out.uses, imported = closure(all, libraries, out.name)
+	for _, name := range out.uses {
+		if spec.Type == policyv1alpha1.Library && libraries[name].pkg.Equal(out.pkg) {
+			report.add(Problem{Code: contractErr, Message: fmt.Sprintf("package %s is already that of Library %s", dotted(out.pkg), name)})
+			return
+		}
+	}
+
+	c := newCompiler(spec.Type)
+	problems := c.compile(out.modules.with(imported), text)
+	if c.typed && len(c.Errors) == 0 {
+		problems = append(problems, checkOutputs(spec.Type, out.pkg, c, out.modules, imported, text)...)
+	}
+	compiles := len(report.Problems)+len(problems) == 0
+	report.add(problems...)
+	if len(c.Errors) > 0 && len(all) == len(out.modules) {
+		return // no test file has anything to add
+	}
+
+	tests, coverage, problems := runTests(ctx, spec.Type, all, imported, text)
+	report.add(problems...)
+	if !compiles {
+		return
+	}
+	if tests != nil || len(problems) == 0 {
+		report.Tests, report.Summary = tests, summary(tests, coverage)
+	}
+	if len(tests) == 0 && len(problems) == 0 {
+		report.Warnings = append(report.Warnings, Problem{Code: "policy_no_tests",
+			Message: "the policy has no tests; add a module whose name ends in _test.rego, with rules whose names begin with test_"})
+	}
+	if spec.Type == policyv1alpha1.Library {
+		return
+	}
+	var err error
+	if out.query, err = prepare(ctx, c.Compiler, spec.Type, out.pkg, out.modules); err != nil {
+		report.add(Problem{Code: ast.CompileErr, Message: "preparing: " + err.Error()})
+	}
+}
+
+// prepare asks for the entry points that exist, and so for nothing else that
+// the package may hold.
+func prepare(ctx context.Context, c *ast.Compiler, t policyv1alpha1.PolicyType, pkg ast.Ref, m modules) (rego.PreparedEvalQuery, error) {
+	var fields []string
+	for _, name := range entryPoints[t] {
+		if len(rulesNamed(m, name)) > 0 {
+			fields = append(fields, fmt.Sprintf("%q: %v", name, pkg.Append(ast.StringTerm(name))))
+		}
+	}
+	return rego.New(
+		rego.Query("{"+strings.Join(fields, ", ")+"}"),
+		rego.Compiler(c),
+		rego.StrictBuiltinErrors(true), // else an error in a deny rule allows
+	).PrepareForEval(ctx)
+}
+
+func parametersOf(spec policyv1alpha1.PolicySpec) (*ast.Term, error) {
+	values := map[string]any{}
+	if spec.Parameters != nil && len(spec.Parameters.Raw) > 0 {
+		if err := json.Unmarshal(spec.Parameters.Raw, &values); err != nil {
+			return nil, fmt.Errorf("want an object: %w", err)
+		}
+	}
+	return input.Term(values), nil
+}
+
+// closure returns the libraries that modules refer to, directly or not, by
+// name, and their modules.
+func closure(m modules, libraries map[string]*compiled, self string) ([]string, modules) {
+	used := map[string]bool{}
+	imported := modules{}
+	var visit func(modules)
+	visit = func(m modules) {
+		for _, module := range m {
+			for name, library := range libraries {
+				if name == self || used[name] || !refersTo(module, library.pkg) {
+					continue
+				}
+				used[name] = true
+				for file, parsed := range library.modules {
+					imported[name+"/"+file] = parsed
+				}
+				visit(library.modules)
+			}
+		}
+	}
+	visit(m)
+	return slices.Sorted(maps.Keys(used)), imported
+}
+
+func refersTo(module *ast.Module, pkg ast.Ref) bool {
+	// A library with the same package is found as well, to be refused.
+	found := module.Package.Path.Equal(pkg)
+	ast.WalkRefs(module, func(ref ast.Ref) bool {
+		if !found && ref.HasPrefix(ast.DefaultRootRef) {
+			prefix := ref.ConstantPrefix()
+			found = prefix.HasPrefix(pkg) || len(prefix) > 1 && pkg.HasPrefix(prefix)
+		}
+		return found
+	})
+	return found
+}
+
+func (r *Report) add(problems ...Problem) { r.Problems = append(r.Problems, problems...) }
+
+func (r Report) tidy() Report {
+	r.Problems, r.Warnings = tidy(r.Problems), tidy(r.Warnings)
+	return r
+}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/policies/input"
+)
+
+// maxSource bounds what one policy may ask the compiler to do.
+const maxSource = 256 << 10
+
+// capabilities are the built-ins a policy may call: those whose answer follows
+// from their arguments, and the clock, which is read once for a decision. It is
+// a rule and not a list, so that a new release of OPA cannot open a hole.
+// Ranges are out because they turn one number into a million.
+var capabilities = sync.OnceValue(func() *ast.Capabilities {
+	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
+	c.Builtins = slices.DeleteFunc(slices.Clone(c.Builtins), func(b *ast.Builtin) bool {
+		return (b.Nondeterministic && b.Name != ast.NowNanos.Name) ||
+			strings.HasPrefix(b.Name, "numbers.range") ||
+			b.Name == ast.RegoParseModule.Name || b.Name == ast.Trace.Name
+	})
+	c.AllowNet = []string{} // no schema from elsewhere either
+	return c
+})
+
+// builtins are all of OPA's, to tell one that is not allowed from one that is
+// misspelt.
+var builtins = func() map[string]bool {
+	names := map[string]bool{}
+	for _, b := range ast.CapabilitiesForThisVersion().Builtins {
+		names[b.Name] = true
+	}
+	return names
+}()
+
+// schemas types `input` in every module, without a word from the author. A
+// Library has none: what it reads is checked with the policy that imports it.
+var schemas = func() map[policyv1alpha1.PolicyType]*ast.SchemaSet {
+	sets := map[policyv1alpha1.PolicyType]*ast.SchemaSet{}
+	for _, t := range []policyv1alpha1.PolicyType{policyv1alpha1.Scheduling, policyv1alpha1.Publish} {
+		set := ast.NewSchemaSet()
+		set.Put(ast.SchemaRootRef, input.Schema(t, nil))
+		sets[t] = set
+	}
+	return sets
+}()
+
+// modules are parsed files by name.
+type modules map[string]*ast.Module
+
+// parse reads every file, and returns the problems of all of them.
+func parse(text sources) (modules, []Problem) {
+	size := 0
+	for _, source := range text {
+		size += len(source)
+	}
+	if size > maxSource {
+		return nil, []Problem{{Code: ast.ParseErr, Message: fmt.Sprintf("the modules are %d bytes together; at most %d are read", size, maxSource)}}
+	}
+	parsed := modules{}
+	var problems []Problem
+	for _, file := range slices.Sorted(maps.Keys(text)) {
+		module, err := ast.ParseModuleWithOpts(file, text[file], ast.ParserOptions{
+			RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: capabilities(),
+		})
+		switch {
+		case err != nil:
+			problems = append(problems, text.from(err, file)...)
+		case module == nil:
+			problems = append(problems, Problem{File: file, Line: 1, Column: 1, Code: ast.ParseErr, Message: "the module is empty; begin it with a package"})
+		default:
+			parsed[file] = module
+		}
+	}
+	return parsed, problems
+}
+
+func isTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
+
+// rules returns the modules that are not tests.
+func (m modules) rules() modules {
+	out := maps.Clone(m)
+	maps.DeleteFunc(out, func(file string, _ *ast.Module) bool { return isTest(file) })
+	return out
+}
+
+func (m modules) with(other modules) modules {
+	out := maps.Clone(m)
+	maps.Copy(out, other)
+	return out
+}
+
+// compiler is OPA's, and how far it got.
+type compiler struct {
+	*ast.Compiler
+	// typed says that types were inferred, even if something is wrong.
+	typed bool
+}
+
+// newCompiler returns a compiler for policies of a type.
+func newCompiler(t policyv1alpha1.PolicyType) *compiler {
+	c := &compiler{}
+	c.Compiler = ast.NewCompiler().
+		WithStrict(true).
+		WithCapabilities(capabilities()).
+		WithDefaultRegoVersion(ast.RegoV1).
+		WithEnablePrintStatements(true).
+		WithSchemas(schemas[t]).
+		WithUseTypeCheckAnnotations(true).
+		WithStageAfterID(ast.StageCheckTypes, ast.CompilerStageDefinition{
+			Name: "Typed", MetricName: "typed",
+			Stage: func(*ast.Compiler) *ast.Error { c.typed = true; return nil },
+		})
+	return c
+}
+
+// problems are what compiling found, and what it cannot find.
+func (c *compiler) problems(text sources) []Problem {
+	var problems []Problem
+	if c.Failed() {
+		problems = text.from(c.Errors, "")
+	}
+	if c.typed {
+		problems = append(problems, c.checkData(text)...)
+	}
+	return problems
+}
+
+// checkData refuses references to data that no rule makes. There is no other
+// data, and Rego takes what is not there for undefined: a misspelt name would
+// silently allow everything.
+func (c *compiler) checkData(text sources) []Problem {
+	var problems []Problem
+	for name, module := range c.Modules {
+		if _, ours := text[name]; !ours {
+			continue
+		}
+		ast.WalkRefs(module, func(ref ast.Ref) bool {
+			if !ref.HasPrefix(ast.DefaultRootRef) || ref[0].Location == nil || ref[0].Location.Row == 0 {
+				return false
+			}
+			prefix := ref.ConstantPrefix()
+			if len(prefix) == 1 || len(c.GetRules(prefix)) == 0 && !isPackageOf(c.Compiler, prefix) {
+				problems = append(problems, text.at(ref[0].Location, ast.TypeErr,
+					"undefined ref: %v: a policy has its own rules and data.lib, and no other data", ref))
+			}
+			return false
+		})
+	}
+	return problems
+}
+
+func isPackageOf(c *ast.Compiler, prefix ast.Ref) bool {
+	for _, module := range c.Modules {
+		if module.Package.Path.Equal(prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// compile compiles, and turns a panic into a problem.
+func (c *compiler) compile(m modules, text sources) (problems []Problem) {
+	defer func() {
+		if r := recover(); r != nil {
+			problems = append(problems, Problem{Code: ast.CompileErr, Message: fmt.Sprintf("compiling panicked: %v", r)})
+		}
+	}()
+	c.Compile(m)
+	return c.problems(text)
+}

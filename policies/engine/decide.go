@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/topdown/print"
+	"k8s.io/apimachinery/pkg/labels"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies/input"
+)
+
+// Question is what is asked, and of which policies.
+type Question struct {
+	// Type of the policies that are asked: Scheduling or Publish.
+	Type policyv1alpha1.PolicyType
+	// Question is what they see.
+	input.Question
+	// Selector narrows the targets before any policy sees them; nil does not.
+	// A policy's cost grows with the targets it sees, a selector's hardly.
+	Selector labels.Selector
+	// Trace is told, when it is not nil, every step of every policy. It is slow.
+	Trace io.Writer
+}
+
+// errTimeout is why an evaluation ends that took too long.
+var errTimeout = errors.New("took too long")
+
+// Decide asks every policy of the type that matches. Each has its own time
+// limit, and all share the context's deadline. A policy that cannot be
+// evaluated in time counts as its failurePolicy says, by name.
+func (e *Engine) Decide(ctx context.Context, q Question) *Decision {
+	s := e.current.Load()
+	d := &Decision{Revision: s.revision}
+	if q.Selector != nil {
+		q.Targets = selected(q.Targets, q.Selector)
+	}
+	about := subjectOf(q)
+	now := e.options.Now()
+	var fields [][2]*ast.Term
+	for _, entry := range s.asked[q.Type] {
+		policy := entry.serving
+		if policy == nil {
+			d.broken(entry, about)
+			continue
+		}
+		if !policy.matches.match(about) {
+			continue
+		}
+		if fields == nil {
+			fields = e.fields(q)
+		}
+		started := time.Now()
+		out, err := e.ask(ctx, policy, fields, now, q.Trace)
+		evaluation := Evaluation{
+			Policy: policy.name, Revision: policy.revision, Action: policy.spec.Action,
+			Duration: time.Since(started), Err: err,
+		}
+		if err != nil {
+			d.fail(failure(policy.name, err), policy.spec.Action, policy.spec.FailurePolicy)
+		} else {
+			out.require = out.unmet(policy, q.Targets)
+			d.add(policy.name, policy.spec.Action, policy.weight, out)
+			evaluation.Findings = len(out.deny) + len(out.warn) + len(out.exclude)
+		}
+		d.Evaluations = append(d.Evaluations, evaluation)
+	}
+	d.sort()
+	return d
+}
+
+// unmet excludes the targets that lack what the policy requires, and returns
+// its requirements.
+func (o *outputs) unmet(policy *compiled, targets []*workloadv1alpha1.KubernetesTarget) []Requirement {
+	for _, r := range o.require {
+		for _, target := range targets {
+			if !r.Matches(labels.Set(target.Labels)) {
+				o.exclude = append(o.exclude, Finding{
+					Policy: policy.name, Code: CodeRequired, Target: target.Name, Message: "wants " + r.Requirement.String(),
+				})
+			}
+		}
+	}
+	return o.require
+}
+
+func selected(targets []*workloadv1alpha1.KubernetesTarget, selector labels.Selector) []*workloadv1alpha1.KubernetesTarget {
+	var out []*workloadv1alpha1.KubernetesTarget
+	for _, target := range targets {
+		if selector.Matches(labels.Set(target.Labels)) {
+			out = append(out, target)
+		}
+	}
+	return out
+}
+
+func failure(policy string, err error) Finding {
+	f := Finding{Policy: policy, Code: CodePolicyError, Message: "the policy could not be evaluated: " + oneLine(err.Error())}
+	if errors.Is(err, errTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		f.Code = CodePolicyTimeout
+	}
+	return f
+}
+
+// broken joins what follows from a policy that was never good.
+func (d *Decision) broken(entry *entry, about subject) {
+	spec := *entry.want.Spec.DeepCopy()
+	setDefaults(&spec)
+	// Nobody knows what a match means that cannot be read; it may be all.
+	if matches, err := newMatcher(spec.Match); err == nil && !matches.match(about) {
+		return
+	}
+	why := "it has no form that works"
+	if len(entry.report.Problems) > 0 {
+		p := entry.report.Problems[0]
+		why = fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+		if p.File == "" {
+			why = p.Message
+		}
+	}
+	err := errors.New("the policy is broken: " + oneLine(why))
+	d.fail(Finding{Policy: entry.want.Name, Code: CodePolicyBroken, Message: err.Error()}, spec.Action, spec.FailurePolicy)
+	d.Evaluations = append(d.Evaluations, Evaluation{
+		Policy: entry.want.Name, Revision: entry.report.Revision, Action: spec.Action, Err: err,
+	})
+}
+
+// fields converts all of the input that policies share.
+func (e *Engine) fields(q Question) [][2]*ast.Term {
+	if q.Type == policyv1alpha1.Publish {
+		return input.Fields(input.NewPublish(q.Question, nil), "parameters")
+	}
+	targets := e.candidates.terms(input.Sorted(q.Targets))
+	q.Targets = nil
+	fields := input.Fields(input.NewScheduling(q.Question, nil), "targets", "parameters")
+	return append(fields, [2]*ast.Term{ast.InternedTerm("targets"), ast.ArrayTerm(targets...)})
+}
+
+// ask evaluates one policy in one of the slots. Its answer is waited for until
+// the time is up and no longer: a built-in that is in the middle of something
+// large cannot be interrupted, and keeps its slot until it ends.
+func (e *Engine) ask(ctx context.Context, policy *compiled, fields [][2]*ast.Term, now time.Time, trace io.Writer) (*outputs, error) {
+	select {
+	case e.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for other policies: %w", ctx.Err())
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, e.options.Timeout,
+		fmt.Errorf("%w: more than %v", errTimeout, e.options.Timeout))
+	answers := make(chan answer, 1)
+	go func() {
+		defer func() { <-e.slots }()
+		answers <- policy.evaluate(ctx, fields, now, e.printer(policy.name), trace)
+	}()
+	defer cancel()
+	select {
+	case a := <-answers:
+		if a.err != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return a.out, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+type answer struct {
+	out *outputs
+	err error
+}
+
+func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time.Time, printer print.Hook, trace io.Writer) (a answer) {
+	defer func() {
+		if r := recover(); r != nil {
+			a = answer{err: fmt.Errorf("evaluating panicked: %v", r)}
+		}
+	}()
+	document := make([][2]*ast.Term, 0, len(fields)+1)
+	document = append(append(document, fields...), [2]*ast.Term{ast.InternedTerm("parameters"), c.parameters})
+	options := []rego.EvalOption{rego.EvalParsedInput(ast.NewObject(document...)), rego.EvalTime(now)}
+	if printer != nil {
+		options = append(options, rego.EvalPrintHook(printer))
+	}
+	if trace != nil {
+		tracer := topdown.NewBufferTracer()
+		options = append(options, rego.EvalQueryTracer(tracer))
+		// Not after the time is up: the writer may be gone by then.
+		defer func() {
+			if ctx.Err() == nil {
+				topdown.PrettyTrace(trace, *tracer)
+			}
+		}()
+	}
+	results, err := c.query.Eval(ctx, options...)
+	if err != nil {
+		return answer{err: err}
+	}
+	if len(results) != 1 || len(results[0].Expressions) != 1 {
+		return answer{err: errors.New("the policy has no answer")}
+	}
+	out, err := readOutputs(c.name, results[0].Expressions[0].Value)
+	return answer{out: out, err: err}
+}
+
+// printer passes on what a policy prints, with its name and the place.
+func (e *Engine) printer(policy string) print.Hook {
+	if e.options.Print == nil {
+		return nil
+	}
+	return &printed{engine: e, policy: policy}
+}
+
+type printed struct {
+	engine *Engine
+	policy string
+}
+
+// Print is called by Rego.
+func (p *printed) Print(c print.Context, text string) error {
+	p.engine.printing.Lock()
+	defer p.engine.printing.Unlock()
+	_, err := fmt.Fprintf(p.engine.options.Print, "policy %s: %s:%d: %s\n", p.policy, c.Location.File, c.Location.Row, text)
+	return err
+}

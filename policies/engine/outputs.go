@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+)
+
+// checkOutputs compares the types of a policy's entry points with the
+// contract. The compiler knows one type for all rules of a name; to say which
+// of them is wrong, each is compiled alone, which costs only who made a mistake.
+func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libraries modules, text sources) []Problem {
+	var problems []Problem
+	for _, name := range entryPoints[t] {
+		ref := pkg.Append(ast.StringTerm(name))
+		if len(c.GetRulesExact(ref)) == 0 && len(c.GetRulesForVirtualDocument(ref)) == 0 && len(c.GetRulesWithPrefix(ref)) == 0 {
+			continue
+		}
+		if len(checkType(name, c.TypeEnv.GetByRef(ref))) == 0 {
+			continue
+		}
+		for _, rule := range rulesNamed(m, name) {
+			alone := newCompiler(t)
+			if len(alone.compile(only(m, name, rule).with(libraries), text)) > 0 {
+				continue // a helper that reads its own verdict; the tests and the run see it
+			}
+			for _, why := range checkType(name, alone.TypeEnv.GetByRef(ref)) {
+				problems = append(problems, text.at(rule.Location, contractErr, "%s", why))
+			}
+		}
+		if len(problems) == 0 {
+			for _, why := range checkType(name, c.TypeEnv.GetByRef(ref)) {
+				problems = append(problems, text.at(rulesNamed(m, name)[0].Location, contractErr, "%s", why))
+			}
+		}
+	}
+	return problems
+}
+
+func rulesNamed(m modules, name string) []*ast.Rule {
+	var rules []*ast.Rule
+	for _, module := range m {
+		for _, rule := range module.Rules {
+			if headName(rule) == name {
+				rules = append(rules, rule)
+			}
+		}
+	}
+	slices.SortFunc(rules, func(a, b *ast.Rule) int { return a.Location.Compare(b.Location) })
+	return rules
+}
+
+// only returns the modules with one rule of the name.
+func only(m modules, name string, keep *ast.Rule) modules {
+	out := modules{}
+	for file, module := range m {
+		trimmed := *module
+		trimmed.Rules = slices.DeleteFunc(slices.Clone(module.Rules), func(rule *ast.Rule) bool {
+			return headName(rule) == name && rule != keep
+		})
+		out[file] = &trimmed
+	}
+	return out
+}
+
+// checkNegation warns of `not` where it does not mean what it seems to: in
+// Rego v1 `not f(x)` does not hold when x is undefined, so a deny that rests
+// on it lets through what it should refuse.
+func checkNegation(m modules, text sources) []Problem {
+	var problems []Problem
+	for file, module := range m {
+		if isTest(file) || slices.ContainsFunc(module.Imports, fixesNegation) {
+			continue
+		}
+		var first *ast.Expr
+		ast.WalkExprs(module, func(expr *ast.Expr) bool {
+			if expr.Negated && first == nil {
+				first = expr
+			}
+			return false
+		})
+		if first != nil {
+			problems = append(problems, text.at(first.Location, "policy_negation",
+				"not does not hold when what it negates is called with something undefined, such as a label that is missing; import rego.v2"))
+		}
+	}
+	return problems
+}
+
+func fixesNegation(i *ast.Import) bool {
+	path := i.Path.Value.String()
+	return path == "rego.v2" || path == "future.keywords.not"
+}

@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// Problem is one thing that is wrong with a policy, and where.
+type Problem struct {
+	// File is the module; empty when the problem is with the whole policy.
+	File string
+	// Line and Column count from 1; 0 when there is no one place.
+	Line, Column int
+	// Code says what sort of problem it is, such as rego_type_error.
+	Code string
+	// Message says what is wrong and what would be right.
+	Message string
+	// Source is the text of the line.
+	Source string
+}
+
+// String is the problem as a compiler would print it, with a caret.
+func (p Problem) String() string {
+	switch {
+	case p.File == "":
+		return p.Message
+	case p.Line == 0:
+		return p.File + ": " + p.Message
+	}
+	text := fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+	if strings.TrimSpace(p.Source) == "" {
+		return text
+	}
+	return text + "\n    " + p.Source + "\n    " + caret(p.Source, p.Column)
+}
+
+// caret is a line that points at the column of the line above it. Tabs stay
+// tabs, so that the two stay aligned.
+func caret(source string, column int) string {
+	before := source[:min(max(column-1, 0), len(source))]
+	return strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		return ' '
+	}, before) + "^"
+}
+
+// sources is the text of a policy's modules by file name.
+type sources map[string]string
+
+func (s sources) line(file string, number int) string {
+	lines := strings.Split(s[file], "\n")
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return strings.TrimSuffix(lines[number-1], "\r")
+}
+
+// at is a problem at a place in the source.
+func (s sources) at(location *ast.Location, code, format string, args ...any) Problem {
+	p := Problem{Code: code, Message: fmt.Sprintf(format, args...)}
+	if location != nil {
+		p.File, p.Line, p.Column = location.File, location.Row, location.Col
+		p.Source = s.line(p.File, p.Line)
+	}
+	return p
+}
+
+// from reads what OPA returns.
+func (s sources) from(err error, file string) []Problem {
+	var several ast.Errors
+	var one *ast.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &several):
+	case errors.As(err, &one):
+		several = ast.Errors{one}
+	default:
+		return []Problem{{File: file, Line: 1, Column: 1, Code: ast.ParseErr, Message: err.Error(), Source: s.line(file, 1)}}
+	}
+	problems := make([]Problem, 0, len(several))
+	for _, e := range several {
+		p := s.at(e.Location, e.Code, "%s", e.Message)
+		p.File = cmp.Or(p.File, file)
+		s.detail(&p, e)
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// maxChoices bounds a list of what would be right.
+const maxChoices = 12
+
+// detail adds what OPA says next to its message.
+func (s sources) detail(p *Problem, e *ast.Error) {
+	switch detail := e.Details.(type) {
+	case nil:
+	case *ast.RefErrInvalidDetail:
+		// The reference begins at the column; the part that is wrong is later.
+		if detail.Pos > 0 && detail.Pos < len(detail.Ref) {
+			prefix := detail.Ref[:detail.Pos].String()
+			if p.Column > 0 && len(p.Source) >= p.Column && strings.HasPrefix(p.Source[p.Column-1:], prefix+".") {
+				p.Column += len(prefix) + 1
+			}
+		}
+		if len(detail.OneOf) > 0 {
+			choices := make([]string, 0, len(detail.OneOf))
+			for _, value := range detail.OneOf {
+				choices = append(choices, value.String())
+			}
+			slices.Sort(choices)
+			if len(choices) > maxChoices {
+				choices = append(choices[:maxChoices], "...")
+			}
+			p.Message += ": want one of " + strings.Join(choices, ", ")
+		}
+	case *ast.RefErrUnsupportedDetail:
+		p.Message += fmt.Sprintf(": %v has no fields", detail.Have)
+	default:
+		if lines := detail.Lines(); p.Code != ast.ParseErr && len(lines) > 0 {
+			p.Message += ": " + strings.Join(strings.Fields(strings.Join(lines, "; ")), " ")
+		}
+	}
+	if name, undefined := strings.CutPrefix(e.Message, "undefined function "); undefined && builtins[name] {
+		p.Message += ": this built-in is not allowed here; a policy decides by its input alone"
+	}
+	if e.Code == ast.UnsafeVarErr {
+		p.Message += ": nothing gives it a value"
+	}
+}
+
+// tidy sorts problems by place and drops those said twice.
+func tidy(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(problems)
+}

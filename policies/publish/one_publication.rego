@@ -1,0 +1,23 @@
+# METADATA
+# title: One publication of a cluster per namespace
+# description: >
+#   A namespace has one target for a cluster: with two, half of an application's
+#   resources could be counted against the wrong one.
+# custom:
+#   policy:
+#     action: Audit
+package publish.one_publication
+
+import rego.v2
+
+deny contains {"code": "AlreadyPublished", "msg": msg, "field": "spec.connectionSecretRef"} if {
+	some other in input.existing
+	other.metadata.namespace == input.target.metadata.namespace
+	other.metadata.name != input.target.metadata.name
+	same_cluster(other)
+	msg := sprintf("the cluster is published in this namespace already, as %s", [other.metadata.name])
+}
+
+same_cluster(other) if other.spec.connectionSecretRef.name == input.target.spec.connectionSecretRef.name
+
+same_cluster(other) if other.cluster.id == input.cluster.id

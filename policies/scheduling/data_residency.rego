@@ -1,0 +1,25 @@
+# METADATA
+# title: Data residency
+# description: >
+#   What carries the label data-residency runs only on targets whose label
+#   region is one of the regions it lists ("eu", or "eu_ch"). A namespace can
+#   carry the label for all that is in it.
+# custom:
+#   policy:
+#     action: Deny
+package scheduling.data_residency
+
+import data.lib.labels
+import rego.v2
+
+regions := labels.words(labels.value(input.object, "data-residency")) if {
+	labels.value(input.object, "data-residency") != ""
+} else := labels.words(labels.value(input.namespace, "data-residency"))
+
+exclude contains {"target": target.metadata.name, "code": "DataResidency", "msg": msg} if {
+	count(regions) > 0
+	some target in input.targets
+	region := labels.value(target, "region")
+	not region in regions
+	msg := sprintf("data stays in %s; the target's region is %q", [concat(", ", sort(regions)), region])
+}
