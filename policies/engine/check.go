@@ -159,6 +159,9 @@ func (out *compiled) compile(ctx context.Context, report *Report, all modules, l
 	if c.typed && len(c.Errors) == 0 {
 		problems = append(problems, checkOutputs(spec.Type, out.pkg, c, out.modules, imported, text)...)
 	}
+	if !c.typed {
+		problems = append(problems, moreProblems(spec.Type, out.modules, imported, problems, text)...)
+	}
 	compiles := len(report.Problems)+len(problems) == 0
 	report.add(problems...)
 	if len(c.Errors) > 0 && len(all) == len(out.modules) {

@@ -68,12 +68,10 @@ func parse(text sources) (modules, []Problem) {
 	parsed := modules{}
 	var problems []Problem
 	for _, file := range slices.Sorted(maps.Keys(text)) {
-		module, err := ast.ParseModuleWithOpts(file, text[file], ast.ParserOptions{
-			RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: capabilities(),
-		})
+		module, err := parseFile(file, text[file])
 		switch {
 		case err != nil:
-			problems = append(problems, text.from(err, file)...)
+			problems = append(problems, text.parseProblems(file, err)...)
 		case module == nil:
 			problems = append(problems, Problem{File: file, Line: 1, Column: 1, Code: ast.ParseErr, Message: "the module is empty; begin it with a package"})
 		default:
@@ -81,6 +79,70 @@ func parse(text sources) (modules, []Problem) {
 		}
 	}
 	return parsed, problems
+}
+
+func parseFile(file, source string) (*ast.Module, error) {
+	return ast.ParseModuleWithOpts(file, source, ast.ParserOptions{
+		RegoVersion: ast.RegoV1, ProcessAnnotation: true, Capabilities: capabilities(),
+	})
+}
+
+// maxPasses bounds how often a policy is read again to find more mistakes.
+const maxPasses = 20
+
+// parseProblems are the problems of one file. The parser stops at the first; to
+// find the others, the rule with the mistake is blanked out and the file read
+// again.
+func (s sources) parseProblems(file string, err error) []Problem {
+	var problems []Problem
+	lines := strings.Split(s[file], "\n")
+	for range maxPasses {
+		found := s.from(err, file)
+		if len(found) == 0 {
+			break
+		}
+		if len(problems) > 0 && found[0].Line == 0 {
+			break // there is nothing left
+		}
+		s.beforeEnd(&found[0])
+		problems = append(problems, found[0])
+		if !blank(lines, found[0].Line) {
+			break
+		}
+		_, err = parseFile(file, strings.Join(lines, "\n"))
+	}
+	return problems
+}
+
+// beforeEnd moves a problem at the end of a file to the last line with
+// something in it.
+func (s sources) beforeEnd(p *Problem) {
+	if p.Column > 0 && strings.TrimSpace(p.Source) != "" {
+		return
+	}
+	for p.Line > 1 && strings.TrimSpace(p.Source) == "" {
+		p.Line--
+		p.Source = s.line(p.File, p.Line)
+		p.Column = len(p.Source) + 1
+	}
+}
+
+// blank empties the lines of the rule that a line is part of: from one that
+// begins in the first column to the next.
+func blank(lines []string, line int) bool {
+	begins := func(i int) bool { return lines[i] != "" && !strings.ContainsRune(" \t\r}])#", rune(lines[i][0])) }
+	first := min(line, len(lines)) - 1
+	for first > 0 && !begins(first) {
+		first--
+	}
+	if first < 0 || strings.HasPrefix(lines[first], "package") || strings.HasPrefix(lines[first], "import") || !begins(first) {
+		return false
+	}
+	lines[first] = ""
+	for i := first + 1; i < len(lines) && !begins(i); i++ {
+		lines[i] = ""
+	}
+	return true
 }
 
 func isTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
@@ -150,12 +212,21 @@ func (c *compiler) checkData(text sources) []Problem {
 			prefix := ref.ConstantPrefix()
 			if len(prefix) == 1 || len(c.GetRules(prefix)) == 0 && !isPackageOf(c.Compiler, prefix) {
 				problems = append(problems, text.at(ref[0].Location, ast.TypeErr,
-					"undefined ref: %v: a policy has its own rules and data.lib, and no other data", ref))
+					"undefined ref: %s: a policy has its own rules and data.lib, and no other data", written(ref)))
 			}
 			return false
 		})
 	}
 	return problems
+}
+
+// written is a reference as far as it has no variables: those are the
+// compiler's own by now.
+func written(ref ast.Ref) string {
+	if prefix := ref.ConstantPrefix(); len(prefix) < len(ref) {
+		return prefix.String() + "[...]"
+	}
+	return ref.String()
 }
 
 func isPackageOf(c *ast.Compiler, prefix ast.Ref) bool {
@@ -176,4 +247,48 @@ func (c *compiler) compile(m modules, text sources) (problems []Problem) {
 	}()
 	c.Compile(m)
 	return c.problems(text)
+}
+
+// moreProblems finds what a compiler did not reach that stopped early, by
+// leaving out the entry points with mistakes. Nothing else depends on those.
+func moreProblems(t policyv1alpha1.PolicyType, m, libraries modules, known []Problem, text sources) []Problem {
+	var problems []Problem
+	for range maxPasses {
+		m = m.withoutEntryPointsAt(known)
+		c := newCompiler(t)
+		c.WithAllowUndefinedFunctionCalls(true)
+		found := c.compile(m.with(libraries), text)
+		for _, p := range found {
+			if !strings.HasSuffix(p.Message, " unused") { // it may be used in what was left out
+				problems = append(problems, p)
+			}
+		}
+		if c.typed || len(found) == 0 || slices.Equal(found, known) {
+			break
+		}
+		known = found
+	}
+	return problems
+}
+
+func (m modules) withoutEntryPointsAt(problems []Problem) modules {
+	out := modules{}
+	for file, module := range m {
+		trimmed := *module
+		trimmed.Rules = nil
+		for i, rule := range module.Rules {
+			end := 1 << 30
+			if i+1 < len(module.Rules) {
+				end = module.Rules[i+1].Location.Row
+			}
+			wrong := slices.ContainsFunc(problems, func(p Problem) bool {
+				return p.File == file && p.Line >= rule.Location.Row && p.Line < max(end, rule.Location.Row+1)
+			})
+			if !wrong || !slices.Contains(allEntryPoints, headName(rule)) {
+				trimmed.Rules = append(trimmed.Rules, rule)
+			}
+		}
+		out[file] = &trimmed
+	}
+	return out
 }

@@ -18,10 +18,13 @@ func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libr
 		if len(c.GetRulesExact(ref)) == 0 && len(c.GetRulesForVirtualDocument(ref)) == 0 && len(c.GetRulesWithPrefix(ref)) == 0 {
 			continue
 		}
-		if len(checkType(name, c.TypeEnv.GetByRef(ref))) == 0 {
-			continue
+		rules := rulesNamed(m, name)
+		malformed := slices.ContainsFunc(rules, func(rule *ast.Rule) bool { return wrongForm(name, rule) != "" })
+		if malformed || len(checkType(name, c.TypeEnv.GetByRef(ref))) == 0 {
+			continue // checkNames says so already, or there is nothing to say
 		}
-		for _, rule := range rulesNamed(m, name) {
+		before := len(problems)
+		for _, rule := range rules {
 			alone := newCompiler(t)
 			if len(alone.compile(only(m, name, rule).with(libraries), text)) > 0 {
 				continue // a helper that reads its own verdict; the tests and the run see it
@@ -30,9 +33,9 @@ func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libr
 				problems = append(problems, text.at(rule.Location, contractErr, "%s", why))
 			}
 		}
-		if len(problems) == 0 {
+		if len(problems) == before && len(rules) > 0 {
 			for _, why := range checkType(name, c.TypeEnv.GetByRef(ref)) {
-				problems = append(problems, text.at(rulesNamed(m, name)[0].Location, contractErr, "%s", why))
+				problems = append(problems, text.at(rules[0].Location, contractErr, "%s", why))
 			}
 		}
 	}

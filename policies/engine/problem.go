@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -95,6 +97,8 @@ func (s sources) from(err error, file string) []Problem {
 	return problems
 }
 
+var foundAt = regexp.MustCompile(`^multiple default rules .*:(\d+)$`)
+
 // maxChoices bounds a list of what would be right.
 const maxChoices = 12
 
@@ -130,6 +134,11 @@ func (s sources) detail(p *Problem, e *ast.Error) {
 	}
 	if name, undefined := strings.CutPrefix(e.Message, "undefined function "); undefined && builtins[name] {
 		p.Message += ": this built-in is not allowed here; a policy decides by its input alone"
+	}
+	if places := foundAt.FindStringSubmatch(e.Message); places != nil {
+		// OPA blames the package; the last of the rules it names is one too many.
+		p.Line, _ = strconv.Atoi(places[1])
+		p.Column, p.Source = 1, s.line(p.File, p.Line)
 	}
 	if e.Code == ast.UnsafeVarErr {
 		p.Message += ": nothing gives it a value"

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies/input"
+)
+
+// decide measures decisions, and reports their percentiles.
+func decide(b *testing.B, e *Engine, q Question) {
+	b.Helper()
+	b.ReportAllocs()
+	took := make([]time.Duration, 0, b.N)
+	for b.Loop() {
+		started := time.Now()
+		d := e.Decide(context.Background(), q)
+		took = append(took, time.Since(started))
+		for _, evaluation := range d.Evaluations {
+			if evaluation.Err != nil {
+				b.Fatal(evaluation.Err)
+			}
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, targets := range []int{10, 100, 1000} {
+		for _, policies := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("targets=%d/policies=%d", targets, policies), func(b *testing.B) {
+				e := New(Options{Timeout: time.Minute})
+				e.Replace(context.Background(), benchPolicies(policies))
+				decide(b, e, scheduling(benchTargets(targets)...))
+			})
+		}
+	}
+}
+
+// An ordinary decision: a thousand targets, of which a selector leaves ten.
+func BenchmarkDecideWithSelector(b *testing.B) {
+	e := New(Options{})
+	apply(b, e, benchPolicies(1)...)
+	q := scheduling(benchTargets(1000)...)
+	q.Selector = labels.SelectorFromSet(labels.Set{"one": "7"})
+	decide(b, e, q)
+}
+
+func BenchmarkDecidePublish(b *testing.B) {
+	shipped, err := Shipped()
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := New(Options{})
+	e.Replace(context.Background(), slices.DeleteFunc(shipped, func(p *policyv1alpha1.Policy) bool {
+		return p.Name != "one-publication"
+	}))
+	decide(b, e, Question{Type: policyv1alpha1.Publish, Question: input.Question{
+		Target: target("new", nil), Existing: []*workloadv1alpha1.KubernetesTarget{target("old", nil)},
+	}})
+}
+
+// The shipped policies, all of them, as they are by default.
+func BenchmarkDecideShipped(b *testing.B) {
+	shipped, err := Shipped()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, targets := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("targets=%d", targets), func(b *testing.B) {
+			e := New(Options{})
+			e.Replace(context.Background(), shipped)
+			decide(b, e, scheduling(benchTargets(targets)...))
+		})
+	}
+}
+
+// What kubectl apply of a policy waits for.
+func BenchmarkCheck(b *testing.B) {
+	shipped, err := Shipped()
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := New(Options{})
+	e.Replace(context.Background(), shipped)
+	for _, p := range shipped {
+		if p.Name != "allowed-registries" && p.Name != "lib-labels" {
+			continue
+		}
+		b.Run(p.Name, func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				changed := p.DeepCopy()
+				for file := range changed.Spec.Modules {
+					changed.Spec.Modules[file] += fmt.Sprintf("\n# %d\n", i)
+				}
+				if err := e.Check(context.Background(), changed).Err(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// One policy changes, among few and among many.
+func BenchmarkReload(b *testing.B) {
+	for _, policies := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("policies=%d", policies), func(b *testing.B) {
+			e := New(Options{})
+			e.Replace(context.Background(), benchPolicies(policies))
+			for i := 0; b.Loop(); i++ {
+				apply(b, e, policy("policy-000", rules+fmt.Sprintf("\n# %d\n", i)))
+			}
+		})
+	}
+}
+
+func BenchmarkMemory(b *testing.B) {
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for b.Loop() {
+		before := heap()
+		e := New(Options{})
+		e.Replace(context.Background(), benchPolicies(100))
+		loaded := heap()
+		e.Decide(context.Background(), scheduling(benchTargets(1000)...))
+		asked := heap()
+		b.ReportMetric(float64(int64(loaded-before))/100/1024, "KiB/policy")
+		b.ReportMetric(float64(int64(asked-loaded))/1000/1024, "KiB/target")
+		runtime.KeepAlive(e)
+	}
+}
