@@ -46,6 +46,7 @@ func NewScheduling(q Question, parameters map[string]any) *Scheduling {
 	in := &Scheduling{
 		Version:     Version,
 		Request:     q.Request,
+		Object:      Object{Metadata: noMetadata()},
 		Namespace:   newNamespace(q.Namespace, q.Request.Namespace),
 		Application: q.Application,
 		Placed:      orEmpty(q.Placed),
@@ -74,6 +75,7 @@ func NewPublish(q Question, parameters map[string]any) *Publish {
 	in := &Publish{
 		Version:    Version,
 		Request:    q.Request,
+		Target:     Target{Metadata: noMetadata(), Status: TargetStatus{Conditions: []Condition{}}},
 		Cluster:    Cluster{ID: q.ClusterID},
 		Existing:   newTargets(q.Existing),
 		Parameters: orEmpty(parameters),
@@ -202,6 +204,11 @@ func newMetadata(object metav1.Object) Metadata {
 		out.DeletionTimestamp = going.UTC().Format(time.RFC3339)
 	}
 	return out
+}
+
+// noMetadata is that of no object.
+func noMetadata() Metadata {
+	return Metadata{Labels: map[string]string{}, Annotations: map[string]string{}}
 }
 
 func newNamespace(namespace *corev1.Namespace, name string) Namespace {
