@@ -84,7 +84,7 @@ func BenchmarkDecidePublish(b *testing.B) {
 func BenchmarkDecideShipped(b *testing.B) {
 	for _, targets := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("targets=%d", targets), func(b *testing.B) {
-			e := New(Options{})
+			e := New(Options{Timeout: time.Minute})
 			e.Replace(context.Background(), shipped(b))
 			decide(b, e, scheduling(benchTargets(targets)...))
 		})
