@@ -84,7 +84,7 @@ func (o *outputs) unmet(policy *compiled, targets []*workloadv1alpha1.Kubernetes
 		for _, target := range targets {
 			if !r.Matches(labels.Set(target.Labels)) {
 				o.exclude = append(o.exclude, Finding{
-					Policy: policy.name, Code: CodeRequired, Target: target.Name, Message: "wants " + r.Requirement.String(),
+					Policy: policy.name, Code: CodeRequired, Target: target.Name, Message: "wants " + r.String(),
 				})
 			}
 		}
