@@ -10,6 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/topdown/lineage"
 	"github.com/open-policy-agent/opa/v1/topdown/print"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -27,8 +28,11 @@ type Question struct {
 	// Selector narrows the targets before any policy sees them; nil does not.
 	// A policy's cost grows with the targets it sees, a selector's hardly.
 	Selector labels.Selector
-	// Trace is told, when it is not nil, every step of every policy. It is slow.
-	Trace io.Writer
+	// Trace says, when it is not nil, who is told how a policy came to what it
+	// says: by the steps that led to something that does not hold, or by all with
+	// TraceAll. It is slow.
+	Trace    func(policy string) io.Writer
+	TraceAll bool
 }
 
 // errTimeout is why an evaluation ends that took too long.
@@ -59,7 +63,7 @@ func (e *Engine) Decide(ctx context.Context, q Question) *Decision {
 			fields = e.fields(q)
 		}
 		started := time.Now()
-		out, err := e.ask(ctx, policy, fields, now, q.Trace)
+		out, err := e.ask(ctx, policy, fields, now, q.tracer(policy.name))
 		evaluation := Evaluation{
 			Policy: policy.name, Revision: policy.revision, Action: policy.spec.Action,
 			Duration: time.Since(started), Err: err,
@@ -147,7 +151,7 @@ func (e *Engine) fields(q Question) [][2]*ast.Term {
 // ask evaluates one policy in one of the slots. Its answer is waited for until
 // the time is up and no longer: a built-in that is in the middle of something
 // large cannot be interrupted, and keeps its slot until it ends.
-func (e *Engine) ask(ctx context.Context, policy *compiled, fields [][2]*ast.Term, now time.Time, trace io.Writer) (*outputs, error) {
+func (e *Engine) ask(ctx context.Context, policy *compiled, fields [][2]*ast.Term, now time.Time, trace tracer) (*outputs, error) {
 	select {
 	case e.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -177,7 +181,7 @@ type answer struct {
 	err error
 }
 
-func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time.Time, printer print.Hook, trace io.Writer) (a answer) {
+func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time.Time, printer print.Hook, trace tracer) (a answer) {
 	defer func() {
 		if r := recover(); r != nil {
 			a = answer{err: fmt.Errorf("evaluating panicked: %v", r)}
@@ -189,13 +193,13 @@ func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time
 	if printer != nil {
 		options = append(options, rego.EvalPrintHook(printer))
 	}
-	if trace != nil {
-		tracer := topdown.NewBufferTracer()
-		options = append(options, rego.EvalQueryTracer(tracer))
+	if trace.to != nil {
+		steps := topdown.NewBufferTracer()
+		options = append(options, rego.EvalQueryTracer(steps))
 		// Not after the time is up: the writer may be gone by then.
 		defer func() {
 			if ctx.Err() == nil {
-				topdown.PrettyTrace(trace, *tracer)
+				trace.write(*steps)
 			}
 		}()
 	}
@@ -208,6 +212,28 @@ func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time
 	}
 	out, err := readOutputs(c.name, results[0].Expressions[0].Value)
 	return answer{out: out, err: err}
+}
+
+// tracer is told the steps of an evaluation.
+type tracer struct {
+	to  io.Writer
+	all bool
+}
+
+func (q Question) tracer(policy string) tracer {
+	if q.Trace == nil {
+		return tracer{}
+	}
+	return tracer{to: q.Trace(policy), all: q.TraceAll}
+}
+
+func (t tracer) write(steps []*topdown.Event) {
+	if t.all {
+		steps = lineage.Full(steps)
+	} else {
+		steps = lineage.Fails(steps)
+	}
+	topdown.PrettyTraceWithOpts(t.to, steps, topdown.PrettyTraceOptions{Locations: true, ExprVariables: true})
 }
 
 // printer passes on what a policy prints, with its name and the place.

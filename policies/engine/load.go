@@ -2,8 +2,10 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -20,10 +22,40 @@ func Shipped() ([]*policyv1alpha1.Policy, error) {
 	return Load(policies.Files)
 }
 
-// Load reads policies from a tree of files, by name. One file of rules is one
-// policy, and the file next to it that ends in _test.rego is its tests. The
-// first part of the package says the type, and the package's metadata the rest
-// of the spec:
+// Load reads policies from a tree of files, by name; see Assemble.
+func Load(files fs.FS) ([]*policyv1alpha1.Policy, error) {
+	text := map[string]string{}
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(name) != ".rego" {
+			return err
+		}
+		source, err := fs.ReadFile(files, name)
+		text[name] = string(source)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading policies: %w", err)
+	}
+	assembled, err := Assemble(text)
+	out := make([]*policyv1alpha1.Policy, 0, len(assembled))
+	for _, a := range assembled {
+		out = append(out, a.Policy)
+	}
+	return out, err
+}
+
+// Assembled is a policy made of files.
+type Assembled struct {
+	// Policy that the files are.
+	Policy *policyv1alpha1.Policy
+	// Files are the paths of its modules.
+	Files map[string]string
+}
+
+// Assemble makes policies of Rego files, given by path, sorted by name. One file
+// of rules is one policy, and the file next to it that ends in _test.rego is its
+// tests. The first part of the package says the type, and the package's metadata
+// the rest of the spec:
 //
 //	# METADATA
 //	# scope: package
@@ -34,49 +66,56 @@ func Shipped() ([]*policyv1alpha1.Policy, error) {
 //	package scheduling.quota
 //
 // A policy is named after its file; a library after its file, with lib- before.
-func Load(files fs.FS) ([]*policyv1alpha1.Policy, error) {
-	byName := map[string]*policyv1alpha1.Policy{}
-	tests := map[string]string{}
-	directories := map[string]string{}
-	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path.Ext(name) != ".rego" {
-			return err
+func Assemble(files map[string]string) ([]Assembled, error) {
+	byName := map[string]Assembled{}
+	tests := map[string]bool{}
+	var problems []error
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if isTest(file) {
+			tests[file] = true
+			continue
 		}
-		source, err := fs.ReadFile(files, name)
+		policy, err := read(file, files[file])
 		if err != nil {
-			return err
+			problems = append(problems, err)
+			continue
 		}
-		if isTest(name) {
-			tests[name] = string(source)
-			return nil
+		if other, taken := byName[policy.Name]; taken {
+			problems = append(problems, fmt.Errorf("%s and %s are both policy %s; rename one of them", other.rules(), file, policy.Name))
+			continue
 		}
-		policy, err := read(name, string(source))
-		if err != nil {
-			return err
-		}
-		if other, taken := directories[policy.Name]; taken {
-			return fmt.Errorf("%s and %s are both policy %s", other, name, policy.Name)
-		}
-		byName[policy.Name], directories[policy.Name] = policy, name
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading policies: %w", err)
+		byName[policy.Name] = Assembled{Policy: policy, Files: map[string]string{path.Base(file): file}}
 	}
-	out := make([]*policyv1alpha1.Policy, 0, len(byName))
-	for name, policy := range byName {
-		test := strings.TrimSuffix(directories[name], ".rego") + "_test.rego"
-		if source, ok := tests[test]; ok {
-			policy.Spec.Modules[path.Base(test)] = source
-			delete(tests, test)
+	out := make([]Assembled, 0, len(byName))
+	for _, a := range byName {
+		test := strings.TrimSuffix(a.rules(), ".rego") + "_test.rego"
+		if tests[test] {
+			a.Policy.Spec.Modules[path.Base(test)], a.Files[path.Base(test)] = files[test], test
 		}
-		out = append(out, policy)
+		out = append(out, a)
 	}
-	for name := range tests {
-		return nil, fmt.Errorf("reading policies: %s tests nothing: there is no %s.rego", name, strings.TrimSuffix(name, "_test.rego"))
+	for test := range tests {
+		subject := strings.TrimSuffix(test, "_test.rego") + ".rego"
+		if _, ok := files[subject]; !ok {
+			problems = append(problems, fmt.Errorf("%s tests nothing: there is no %s", test, subject))
+		}
 	}
-	slices.SortFunc(out, func(a, b *policyv1alpha1.Policy) int { return strings.Compare(a.Name, b.Name) })
+	if len(problems) > 0 {
+		slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+		return nil, fmt.Errorf("reading policies: %w", errors.Join(problems...))
+	}
+	slices.SortFunc(out, func(a, b Assembled) int { return strings.Compare(a.Policy.Name, b.Policy.Name) })
 	return out, nil
+}
+
+// rules is the file with the rules.
+func (a Assembled) rules() string {
+	for _, file := range a.Files {
+		if !isTest(file) {
+			return file
+		}
+	}
+	return ""
 }
 
 // read makes a policy of one file. One that does not parse is a policy as well,
