@@ -16,6 +16,7 @@ import (
 
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/credentials"
+	"github.com/portico-io/portico/policies/engine"
 )
 
 // The paths of the webhooks, which config/webhook names.
@@ -51,6 +52,8 @@ type Options struct {
 	// Secrets reads connection Secrets, and Rules judge them.
 	Secrets Secrets
 	Rules   credentials.Rules
+	// Policies are asked; nil asks none.
+	Policies *engine.Engine
 }
 
 // onError is what a webhook answers when it cannot decide. It matches the
@@ -74,18 +77,34 @@ func Register(server webhook.Server, o Options) {
 		HoldNamespacePath: {hold(o.Identity, true), deny},
 		PinPath:           {pin, deny},
 		ShieldPath:        {shield(o.Identity), allow},
-		NativePath:        {native(o), deny},
-		WorkloadPath:      {workload(o, connect), deny},
+		NativePath:        {asking(o.Policies, native(o)), deny},
+		WorkloadPath:      {asking(o.Policies, workload(o, connect)), deny},
 		ConnectionPath:    {connect.secret, allow},
 		InUsePath:         {inUse(o.Reader, o.Live), deny},
 		InUseSecretPath:   {inUse(o.Reader, o.Live), allow},
 	} {
-		server.Register(path, &admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}})
+		server.Register(path, budget(&admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}}))
 	}
 }
 
 // handler answers one request, or says why it cannot.
 type handler func(ctx context.Context, req admission.Request) (admission.Response, error)
+
+// asking keeps a request, in its own time, until the policies are loaded. A
+// replica that has just started is sent requests before it is ready.
+func asking(policies *engine.Engine, handle handler) handler {
+	if policies == nil {
+		return handle
+	}
+	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
+		select {
+		case <-policies.Loaded():
+			return handle(ctx, req)
+		case <-ctx.Done():
+			return admission.Response{}, errors.New("the policies are not loaded yet; try again")
+		}
+	}
+}
 
 // guarded answers in the handler's stead when it cannot.
 type guarded struct {

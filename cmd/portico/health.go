@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
+	"github.com/portico-io/portico/controllers/policy"
 	"github.com/portico-io/portico/webhooks/serving"
 )
 
@@ -31,13 +32,14 @@ func drain(stop context.Context, delay time.Duration) (context.Context, *atomic.
 }
 
 // addChecks makes /healthz and /readyz. A replica is ready when its certificate
-// serves, its caches are full, and it is not on its way out.
-func addChecks(mgr ctrl.Manager, certificates serving.Source, draining *atomic.Bool) error {
+// serves, its caches are full, its policies decide, and it is not on its way out.
+func addChecks(mgr ctrl.Manager, certificates serving.Source, policies *policy.Feed, draining *atomic.Bool) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding a health check: %w", err)
 	}
 	for name, check := range map[string]healthz.Checker{
 		"certificate": certificates.Ready,
+		"policies":    policies.Ready,
 		"webhooks":    mgr.GetWebhookServer().StartedChecker(),
 		"caches": func(req *http.Request) error {
 			ctx, cancel := context.WithTimeout(req.Context(), time.Second)

@@ -22,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/application"
@@ -29,11 +30,13 @@ import (
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/intake"
 	"github.com/portico-io/portico/controllers/occupancy"
+	"github.com/portico-io/portico/controllers/policy"
 	"github.com/portico-io/portico/controllers/propagation"
 	"github.com/portico-io/portico/controllers/scheduler"
 	"github.com/portico-io/portico/controllers/status"
 	"github.com/portico-io/portico/controllers/target"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/webhooks"
 	"github.com/portico-io/portico/webhooks/serving"
 )
@@ -79,17 +82,23 @@ func run(_ context.Context, o *Options) error {
 	if err := addCaches(ctx, mgr); err != nil {
 		return err
 	}
+	asked := engine.New(engine.Options{Print: printed{}})
+	feed, err := policy.NewFeed(mgr, asked)
+	if err != nil {
+		return err
+	}
 	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{
 		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Identity: identity, Scheme: mgr.GetScheme(),
 		Hub:      hubAccess{reviews: hub.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
 		Frontier: policies.Frontier{Portico: o.Namespace},
 		Secrets:  secrets{mgr.GetAPIReader()},
 		Rules:    rules(o, config),
+		Policies: asked,
 	})
 	if err := addControllers(ctx, mgr, hubID, o); err != nil {
 		return err
 	}
-	if err := addChecks(mgr, certificates, drained); err != nil {
+	if err := addChecks(mgr, certificates, feed, drained); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -111,7 +120,7 @@ func whereAmI(ctx context.Context, hub kubernetes.Interface) (string, error) {
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // two kinds of one name, in this binary
 		}

@@ -43,6 +43,7 @@ type Engine struct {
 	slots      chan struct{}
 	candidates *candidates
 	printing   sync.Mutex
+	loaded     chan struct{}
 
 	// writing is held while the next set is made; current is never changed.
 	writing sync.Mutex
@@ -86,7 +87,7 @@ func New(options Options) *Engine {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	e := &Engine{options: options, slots: make(chan struct{}, options.Slots), candidates: newCandidates()}
+	e := &Engine{options: options, slots: make(chan struct{}, options.Slots), candidates: newCandidates(), loaded: make(chan struct{})}
 	e.current.Store((&set{}).next())
 	return e
 }
@@ -144,6 +145,7 @@ func (e *Engine) Apply(ctx context.Context, policy *policyv1alpha1.Policy) Repor
 func (e *Engine) Replace(ctx context.Context, policies []*policyv1alpha1.Policy) {
 	e.writing.Lock()
 	defer e.writing.Unlock()
+	defer e.setLoaded()
 	next := e.current.Load().next()
 	keep := map[string]bool{}
 	for _, policy := range librariesFirst(policies) {

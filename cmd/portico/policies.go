@@ -1,0 +1,16 @@
+package main
+
+import (
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// printed logs what policies print.
+type printed struct{}
+
+// Write implements io.Writer. Each call is one line.
+func (printed) Write(line []byte) (int, error) {
+	ctrl.Log.Info("Policy printed", "text", strings.TrimSuffix(string(line), "\n"))
+	return len(line), nil
+}
