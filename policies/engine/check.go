@@ -96,6 +96,7 @@ type compiled struct {
 	modules modules
 	// uses are the Libraries it is compiled with.
 	uses []string
+	lane *lane
 }
 
 // check compiles a policy with the libraries and runs its tests. It returns
@@ -104,7 +105,7 @@ func check(ctx context.Context, policy *policyv1alpha1.Policy, libraries map[str
 	spec := *policy.Spec.DeepCopy()
 	setDefaults(&spec)
 	report := Report{Policy: policy.Name, Revision: Revision(spec)}
-	out := &compiled{name: policy.Name, revision: report.Revision, spec: spec, weight: 1}
+	out := &compiled{name: policy.Name, revision: report.Revision, spec: spec, weight: 1, lane: newLane()}
 	if spec.Weight != nil {
 		out.weight = float64(*spec.Weight)
 	}

@@ -35,9 +35,6 @@ type Question struct {
 	TraceAll bool
 }
 
-// errTimeout is why an evaluation ends that took too long.
-var errTimeout = errors.New("took too long")
-
 // Decide asks every policy of the type that matches. Each has its own time
 // limit, and all share the context's deadline. A policy that cannot be
 // evaluated in time counts as its failurePolicy says, by name.
@@ -69,7 +66,9 @@ func (e *Engine) Decide(ctx context.Context, q Question) *Decision {
 			Duration: time.Since(started), Err: err,
 		}
 		if err != nil {
-			d.fail(failure(policy.name, err), policy.spec.Action, policy.spec.FailurePolicy)
+			why := failure(policy.name, err)
+			evaluation.Code = why.Code
+			d.fail(why, policy.spec.Action, policy.spec.FailurePolicy)
 		} else {
 			out.require = out.unmet(policy, q.Targets)
 			d.add(policy.name, policy.spec.Action, policy.weight, out)
@@ -133,7 +132,7 @@ func (d *Decision) broken(entry *entry, about subject) {
 	err := errors.New("the policy is broken: " + oneLine(why))
 	d.fail(Finding{Policy: entry.want.Name, Code: CodePolicyBroken, Message: err.Error()}, spec.Action, spec.FailurePolicy)
 	d.Evaluations = append(d.Evaluations, Evaluation{
-		Policy: entry.want.Name, Revision: entry.report.Revision, Action: spec.Action, Err: err,
+		Policy: entry.want.Name, Revision: entry.report.Revision, Action: spec.Action, Err: err, Code: CodePolicyBroken,
 	})
 }
 
@@ -146,34 +145,6 @@ func (e *Engine) fields(q Question) [][2]*ast.Term {
 	q.Targets = nil
 	fields := input.Fields(input.NewScheduling(q.Question, nil), "targets", "parameters")
 	return append(fields, [2]*ast.Term{ast.InternedTerm("targets"), ast.ArrayTerm(targets...)})
-}
-
-// ask evaluates one policy in one of the slots. Its answer is waited for until
-// the time is up and no longer: a built-in that is in the middle of something
-// large cannot be interrupted, and keeps its slot until it ends.
-func (e *Engine) ask(ctx context.Context, policy *compiled, fields [][2]*ast.Term, now time.Time, trace tracer) (*outputs, error) {
-	select {
-	case e.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for other policies: %w", ctx.Err())
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.options.Timeout,
-		fmt.Errorf("%w: more than %v", errTimeout, e.options.Timeout))
-	answers := make(chan answer, 1)
-	go func() {
-		defer func() { <-e.slots }()
-		answers <- policy.evaluate(ctx, fields, now, e.printer(policy.name), trace)
-	}()
-	defer cancel()
-	select {
-	case a := <-answers:
-		if a.err != nil && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return a.out, a.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 type answer struct {

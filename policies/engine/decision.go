@@ -70,6 +70,8 @@ type Evaluation struct {
 	Duration time.Duration
 	// Err says why it could not be evaluated; nil when it was.
 	Err error
+	// Code is that of the finding Err became; empty when there is none.
+	Code string
 }
 
 // Decision is what all policies say together. Each list is sorted, so that the
@@ -100,6 +102,32 @@ func (d *Decision) Allowed() bool { return len(d.Denied) == 0 }
 // Eligible says whether no policy excludes the target.
 func (d *Decision) Eligible(target string) bool {
 	return !slices.ContainsFunc(d.Excluded, func(f Finding) bool { return f.Target == target })
+}
+
+// Join is what is said of all objects of one request, or of one application,
+// which run on one target: all findings, and the mean of the scores.
+func Join(decisions ...*Decision) *Decision {
+	if len(decisions) == 1 {
+		return decisions[0]
+	}
+	out := &Decision{}
+	for _, d := range decisions {
+		out.Revision = d.Revision
+		out.Denied = append(out.Denied, d.Denied...)
+		out.Warnings = append(out.Warnings, d.Warnings...)
+		out.Recorded = append(out.Recorded, d.Recorded...)
+		out.Excluded = append(out.Excluded, d.Excluded...)
+		out.Required = append(out.Required, d.Required...)
+		out.Evaluations = append(out.Evaluations, d.Evaluations...)
+		for target, score := range d.Scores {
+			if out.Scores == nil {
+				out.Scores = map[string]float64{}
+			}
+			out.Scores[target] += score / float64(len(decisions))
+		}
+	}
+	out.sort()
+	return out
 }
 
 // outputs are the answers of one policy, read and checked.

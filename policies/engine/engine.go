@@ -22,11 +22,14 @@ var Version = "opa/" + version.Version
 
 // DefaultTimeout is how long one policy may take for one decision. Rego has no
 // memory limit; this, and the number of evaluations at a time, are the bound.
+// It is time of the processor, where that can be measured: a policy that is kept
+// waiting, because the machine is busy, has taken nothing.
 const DefaultTimeout = 250 * time.Millisecond
 
 // Options of an Engine. The zero value is what a manager wants.
 type Options struct {
-	// Timeout of one policy in one decision; DefaultTimeout when 0.
+	// Timeout of one policy in one decision, in time of the processor;
+	// DefaultTimeout when 0.
 	Timeout time.Duration
 	// Slots is how many policies are evaluated at a time; GOMAXPROCS when 0.
 	Slots int
@@ -46,8 +49,9 @@ type Engine struct {
 	loaded     chan struct{}
 
 	// writing is held while the next set is made; current is never changed.
-	writing sync.Mutex
-	current atomic.Pointer[set]
+	writing     sync.Mutex
+	current     atomic.Pointer[set]
+	subscribers []chan struct{} // guarded by writing
 }
 
 // set is all policies at one moment.
@@ -137,7 +141,7 @@ func (e *Engine) Apply(ctx context.Context, policy *policyv1alpha1.Policy) Repor
 	defer e.writing.Unlock()
 	next := e.current.Load().next()
 	next.put(ctx, policy)
-	e.current.Store(next.seal())
+	e.use(next)
 	return next.entries[policy.Name].report
 }
 
@@ -157,7 +161,7 @@ func (e *Engine) Replace(ctx context.Context, policies []*policyv1alpha1.Policy)
 			next.drop(ctx, name)
 		}
 	}
-	e.current.Store(next.seal())
+	e.use(next)
 }
 
 // Remove takes a policy out of force.
@@ -166,7 +170,7 @@ func (e *Engine) Remove(ctx context.Context, name string) {
 	defer e.writing.Unlock()
 	next := e.current.Load().next()
 	next.drop(ctx, name)
-	e.current.Store(next.seal())
+	e.use(next)
 }
 
 // Policies returns the state of every policy, by name.
@@ -190,6 +194,34 @@ func (e *Engine) Policy(name string) (State, bool) {
 
 // Revision names the set of policies in force.
 func (e *Engine) Revision() string { return e.current.Load().revision }
+
+// Asks says whether there is any policy of the type. When there is none, nobody
+// needs to gather what it would see.
+func (e *Engine) Asks(t policyv1alpha1.PolicyType) bool { return len(e.current.Load().asked[t]) > 0 }
+
+// Changes returns a channel that says when what decides has changed. Changes
+// that nobody has looked at yet are one.
+func (e *Engine) Changes() <-chan struct{} {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	changes := make(chan struct{}, 1)
+	e.subscribers = append(e.subscribers, changes)
+	return changes
+}
+
+// use puts the next set in force. Whoever calls it is writing.
+func (e *Engine) use(next *set) {
+	before := e.current.Swap(next.seal())
+	if before.revision == next.revision {
+		return
+	}
+	for _, changes := range e.subscribers {
+		select {
+		case changes <- struct{}{}:
+		default: // it is to look already
+		}
+	}
+}
 
 func (e *entry) state() State {
 	state := State{Report: e.report}
