@@ -136,6 +136,15 @@ func problemsOfConnection(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	return errs
 }
 
+// Template reads a template; nil when it is none, or is refused.
+func Template(raw runtime.RawExtension) *unstructured.Unstructured {
+	object, malformed := decodeTemplate(raw, nil)
+	if len(malformed) > 0 {
+		return nil
+	}
+	return object
+}
+
 // decodeTemplate reads a template and checks that it names an object.
 func decodeTemplate(raw runtime.RawExtension, path *field.Path) (*unstructured.Unstructured, field.ErrorList) {
 	object := &unstructured.Unstructured{}

@@ -6,13 +6,18 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/policies/engine"
+	"github.com/portico-io/portico/policies/input"
 	"github.com/portico-io/portico/policies/placement"
 )
 
@@ -40,23 +45,18 @@ func native(o Options) handler {
 }
 
 // foresee tells the user now what the scheduler, or the target's spec.allow,
-// would say later. What is on a target already may be changed, with a warning,
-// although the target no longer lets it in.
+// would say later, and what policies say. What is on a target already may be
+// changed, with a warning, although the target no longer lets it in, or a policy
+// would keep it off.
 func foresee(o Options, q question, cached *lookup) admission.Response {
-	resp := admission.Allowed("")
 	member, _ := policies.MembershipOf(q.object, cached.namespaceMeta())
-	if app := cached.application(member.Application); app != nil {
-		if app.Spec.TargetRef != nil {
-			errs := o.Frontier.ValidateNative(q.object, cached.target(app.Spec.TargetRef.Name))
-			switch {
-			case len(errs) > 0 && !kinds.IsRemote(q.old) && q.UserInfo.Username != o.Identity:
-				return verdict(q.Request, errs)
-			case len(errs) > 0:
-				resp.Warnings = append(resp.Warnings, shorten("accepted, and not sent: "+errs[0].Detail))
-			}
-			resp.AuditAnnotations = map[string]string{"target": app.Spec.TargetRef.Name}
-			return resp
-		}
+	app := cached.application(member.Application)
+	at := ""
+	switch {
+	case app == nil:
+	case app.Spec.TargetRef != nil:
+		at = app.Spec.TargetRef.Name
+	default:
 		if member.Selector == nil {
 			member.Selector = app.Spec.TargetSelector
 		}
@@ -66,19 +66,58 @@ func foresee(o Options, q question, cached *lookup) admission.Response {
 	}
 	selector, err := policies.Selector(member.Selector)
 	if err != nil {
-		return resp // refused already, by validation
+		return admission.Allowed("") // refused already, by validation
 	}
-	decision := placement.Decide(placement.Question{
-		Selector: selector, Tolerations: member.Tolerations, Targets: cached.targets(),
-		Cargo: []policies.Cargo{policies.CargoOfNative(q.object)}, Frontier: o.Frontier,
-	})
+	said := undisputed
+	if o.asked(policyv1alpha1.Scheduling, q.Request) && !unchanged(q.object, q.old) {
+		place := cached.place(input.Application{Name: member.Application, Target: at}, selector)
+		said = o.decide(cached.ctx, q.Request, place, []sent{{object: q.object, old: q.old, new: !kinds.IsRemote(q.old)}})
+	}
+	var resp admission.Response
+	switch {
+	case !said.Allowed():
+		resp = forbidden(said)
+	case at != "":
+		resp = joins(o, q, cached.target(at))
+		resp.AuditAnnotations = withTarget(resp.AuditAnnotations, at)
+	default:
+		resp = waits(o, q, cached, placement.Question{Selector: selector, Tolerations: member.Tolerations}, said)
+	}
+	return withDecision(resp, said)
+}
+
+// joins asks the target that an object's application is on.
+func joins(o Options, q question, target *v1alpha1.KubernetesTarget) admission.Response {
+	errs := o.Frontier.ValidateNative(q.object, target)
+	switch {
+	case len(errs) > 0 && !kinds.IsRemote(q.old) && q.UserInfo.Username != o.Identity:
+		return verdict(q.Request, errs)
+	case len(errs) > 0:
+		return admission.Allowed("").WithWarnings(shorten("accepted, and not sent: " + errs[0].Detail))
+	}
+	return admission.Allowed("")
+}
+
+// withTarget notes where an object runs that is let in.
+func withTarget(annotations map[string]string, target string) map[string]string {
+	if annotations == nil {
+		return map[string]string{"target": target}
+	}
+	return annotations
+}
+
+// waits looks for a target as the scheduler will.
+func waits(o Options, q question, cached *lookup, where placement.Question, said *engine.Decision) admission.Response {
+	resp := admission.Allowed("")
+	where.Targets, where.Frontier = cached.targets(), o.Frontier
+	where.Cargo = []policies.Cargo{policies.CargoOfNative(q.object)}
+	where.Excluded, where.Scores = decisions.Exclusions(said.Excluded), said.Scores
+	decision := placement.Decide(where)
 	if decision.Target != "" {
 		return resp
 	}
-	why := decision.Why(cached.namespace)
-	resp.Warnings = append(resp.Warnings, shorten(fmt.Sprintf("accepted, and waiting for a target: %s", why)))
 	resp.AuditAnnotations = map[string]string{"decision": "unschedulable"}
-	return resp
+	return nowhere(resp, cached.namespace, decision, where.Excluded)
 }
 
 // maxWarning is what an API server passes on of a warning.
@@ -116,6 +155,23 @@ func (l *lookup) namespaceMeta() metav1.Object {
 	return ns
 }
 
+// place gathers what policies see of where something could run.
+func (l *lookup) place(app input.Application, selector labels.Selector) decisions.Place {
+	return decisions.Place{
+		Namespace: decisions.Namespace(l.namespace, l.namespaceMeta()), Application: app,
+		Selector: selector, Targets: l.targets(), Placed: l.placed(),
+	}
+}
+
+// placed counts what is on each target of the namespace.
+func (l *lookup) placed() map[string]int {
+	list := &v1alpha1.KubernetesApplicationResourceList{}
+	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		l.keep(fmt.Errorf("counting placed resources: %w", err))
+	}
+	return placement.Placed(list.Items)
+}
+
 func (l *lookup) application(name string) *v1alpha2.KubernetesApplication {
 	app := &v1alpha2.KubernetesApplication{}
 	err := l.reader.Get(l.ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, app)
@@ -128,9 +184,11 @@ func (l *lookup) application(name string) *v1alpha2.KubernetesApplication {
 	return app
 }
 
+// targets are those of the cache itself: there may be many, and nobody here
+// changes them.
 func (l *lookup) targets() []v1alpha1.KubernetesTarget {
 	list := &v1alpha1.KubernetesTargetList{}
-	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace)); err != nil {
+	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		l.keep(fmt.Errorf("listing targets: %w", err))
 	}
 	return list.Items

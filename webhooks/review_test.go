@@ -28,6 +28,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/decisions"
 )
 
 // porticoUser is who Portico is in these tests.
@@ -47,11 +48,17 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 // some objects. A write fails the test: webhooks have no side effects.
 func front(t testing.TB, hub ...client.Object) http.Handler {
 	t.Helper()
+	return ruled(t, nil, hub...)
+}
+
+// ruled is the same with policies.
+func ruled(t testing.TB, asker *decisions.Asker, hub ...client.Object) http.Handler {
+	t.Helper()
 	written := func(what string) error {
 		t.Errorf("a webhook wrote to the hub: %s", what)
 		return nil
 	}
-	return serve(fake.NewClientBuilder().WithScheme(scheme()).WithObjects(hub...).WithInterceptorFuncs(interceptor.Funcs{
+	return serveRuled(asker, fake.NewClientBuilder().WithScheme(scheme()).WithObjects(hub...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			return written("create")
 		},
@@ -73,11 +80,14 @@ func front(t testing.TB, hub ...client.Object) http.Handler {
 	}).Build())
 }
 
-func serve(reader client.Reader) http.Handler {
+func serve(reader client.Reader) http.Handler { return serveRuled(nil, reader) }
+
+func serveRuled(asker *decisions.Asker, reader client.Reader) http.Handler {
 	server := webhook.NewServer(webhook.Options{})
 	Register(server, Options{
 		Reader: reader, Live: reader, Identity: porticoUser, Scheme: scheme(), Secrets: liveSecrets{reader},
 		Hub: authorizer{}, Frontier: policies.Frontier{Portico: "portico-system"},
+		Policies: asker,
 	})
 	return server.WebhookMux()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/credentials"
+	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
 )
 
@@ -52,8 +53,9 @@ type Options struct {
 	// Secrets reads connection Secrets, and Rules judge them.
 	Secrets Secrets
 	Rules   credentials.Rules
-	// Policies are asked; nil asks none.
-	Policies *engine.Engine
+	// Policies are asked about what is published, and about what runs where. By
+	// default there are none, and everything is allowed.
+	Policies *decisions.Asker
 }
 
 // onError is what a webhook answers when it cannot decide. It matches the
@@ -68,6 +70,11 @@ const (
 
 // Register serves every webhook.
 func Register(server webhook.Server, o Options) {
+	if o.Policies == nil {
+		none := engine.New(engine.Options{})
+		none.Replace(context.Background(), nil)
+		o.Policies = decisions.New(none, o.Frontier.Portico)
+	}
 	connect := connections{reader: o.Reader, secrets: o.Secrets, rules: o.Rules, identity: o.Identity}
 	for path, hook := range map[string]struct {
 		handle  handler
@@ -92,10 +99,7 @@ type handler func(ctx context.Context, req admission.Request) (admission.Respons
 
 // asking keeps a request, in its own time, until the policies are loaded. A
 // replica that has just started is sent requests before it is ready.
-func asking(policies *engine.Engine, handle handler) handler {
-	if policies == nil {
-		return handle
-	}
+func asking(policies interface{ Loaded() <-chan struct{} }, handle handler) handler {
 	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
 		select {
 		case <-policies.Loaded():

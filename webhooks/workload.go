@@ -14,6 +14,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/engine"
 )
 
 var schemaNamespace = corev1.SchemeGroupVersion.WithKind("Namespace")
@@ -26,24 +27,19 @@ func workload(o Options, c connections) handler {
 		if subresource(req) {
 			return admission.Allowed(""), nil
 		}
-		h := hearing{Request: req, ctx: ctx, options: o, decoder: decoder,
+		h := hearing{Request: req, ctx: ctx, options: o, decoder: decoder, said: undisputed,
 			lookup: lookup{ctx: ctx, reader: o.Reader, namespace: req.Namespace}}
 		var errs field.ErrorList
 		var err error
-		var asides admission.Response // warnings, whatever the verdict
 		switch req.Kind.Kind {
 		case "KubernetesApplication":
-			errs, err = judge(&h, policies.ValidateApplication, policies.RightsForApplication, h.letIn)
+			errs, err = judge(&h, policies.ValidateApplication, policies.RightsForApplication, h.letIn, h.application)
 		case "KubernetesApplicationResource":
-			errs, err = judge(&h, policies.ValidateResource, policies.RightsForResource, h.letInResource)
+			errs, err = judge(&h, policies.ValidateResource, policies.RightsForResource, h.letInResource, h.resource)
 		case "KubernetesTarget":
-			var now, old *v1alpha1.KubernetesTarget
-			errs, err = judge(&h, policies.ValidateTarget, policies.RightsForTarget, func(n, o *v1alpha1.KubernetesTarget) field.ErrorList {
-				now, old = n, o
-				return nil
-			})
-			if err == nil && len(errs) == 0 && now != nil { // only who may read the Secret hears of it
-				errs = c.target(ctx, req, now, old, &asides)
+			errs, err = judge(&h, policies.ValidateTarget, policies.RightsForTarget, nil, h.publish)
+			if now := h.published; err == nil && len(errs) == 0 && h.said.Allowed() && now != nil { // only who may read the Secret hears of it
+				errs = c.target(ctx, req, now, h.publishedBefore, &h.asides)
 			}
 		}
 		if err == nil {
@@ -52,7 +48,11 @@ func workload(o Options, c connections) handler {
 		if err != nil {
 			return admission.Response{}, fmt.Errorf("judging the %s: %w", req.Kind.Kind, err)
 		}
-		return verdict(req, errs).WithWarnings(asides.Warnings...), nil
+		resp := verdict(req, errs)
+		if !h.said.Allowed() {
+			resp = forbidden(h.said)
+		}
+		return withDecision(resp, h.said).WithWarnings(h.asides.Warnings...), nil
 	}
 }
 
@@ -63,15 +63,22 @@ type hearing struct {
 	options Options
 	decoder admission.Decoder
 	lookup  lookup
+	// said is what policies say.
+	said *engine.Decision
+	// asides are warnings, whatever the verdict.
+	asides admission.Response
+	// published is the target that a request is about, if it is.
+	published, publishedBefore *v1alpha1.KubernetesTarget
 }
 
 // judge asks what is wrong with an object, which rights it takes, and whether
-// its target lets it in; unless it is being deleted: a finalizer may always go.
-// Portico itself needs no rights, and says in a status what is not let in.
+// its target lets it in, and if nothing is wrong so far what policies say; unless
+// it is being deleted: a finalizer may always go. Portico itself needs no rights,
+// and says in a status what is not let in.
 func judge[T any, P interface {
 	*T
 	client.Object
-}](h *hearing, problems func(now, old P) field.ErrorList, rights func(now, old P) []policies.Right, letIn func(now, old P) field.ErrorList) (field.ErrorList, error) {
+}](h *hearing, problems func(now, old P) field.ErrorList, rights func(now, old P) []policies.Right, letIn func(now, old P) field.ErrorList, ask func(now, old P)) (field.ErrorList, error) {
 	now, old := P(new(T)), P(nil)
 	if err := h.decoder.DecodeRaw(h.Object, now); err != nil {
 		return nil, err
@@ -94,7 +101,10 @@ func judge[T any, P interface {
 		errs = append(errs, letIn(now, old)...)
 	}
 	lacks, err := lacking(h.ctx, h.options.Hub, h.UserInfo, rights(now, old))
-	return append(errs, lacks...), err
+	if errs = append(errs, lacks...); err == nil && len(errs) == 0 {
+		ask(now, old)
+	}
+	return errs, err
 }
 
 func (h *hearing) letIn(app, old *v1alpha2.KubernetesApplication) field.ErrorList {

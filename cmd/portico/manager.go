@@ -36,6 +36,7 @@ import (
 	"github.com/portico-io/portico/controllers/status"
 	"github.com/portico-io/portico/controllers/target"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/webhooks"
 	"github.com/portico-io/portico/webhooks/serving"
@@ -87,13 +88,17 @@ func run(_ context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	asker := decisions.New(asked, o.Namespace)
+	if err := metrics.Registry.Register(asker); err != nil {
+		return fmt.Errorf("adding the metrics of policies: %w", err)
+	}
 	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{
 		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Identity: identity, Scheme: mgr.GetScheme(),
 		Hub:      hubAccess{reviews: hub.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
 		Frontier: policies.Frontier{Portico: o.Namespace},
 		Secrets:  secrets{mgr.GetAPIReader()},
 		Rules:    rules(o, config),
-		Policies: asked,
+		Policies: asker,
 	})
 	if err := addControllers(ctx, mgr, hubID, o); err != nil {
 		return err

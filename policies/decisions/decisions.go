@@ -54,6 +54,9 @@ func (a *Asker) Ask(ctx context.Context, why Occasion, questions ...engine.Quest
 	return engine.Join(all...)
 }
 
+// Loaded is closed when all policies are known. Whoever decides by them waits.
+func (a *Asker) Loaded() <-chan struct{} { return a.engine.Loaded() }
+
 // Changes says when the policies in force have changed. Changes that nobody has
 // looked at yet are one.
 func (a *Asker) Changes() <-chan struct{} { return a.engine.Changes() }

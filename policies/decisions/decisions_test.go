@@ -296,10 +296,3 @@ func TestAnnotations(t *testing.T) {
 		})
 	}
 }
-
-func TestPrinted(t *testing.T) {
-	var got string
-	if _, err := fmt.Fprintf(Printed(func(message string) { got = message }), "policy p: 1: hello\n"); err != nil || got != "policy p: 1: hello" {
-		t.Errorf("%q, %v", got, err)
-	}
-}

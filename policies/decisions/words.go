@@ -112,6 +112,9 @@ func Annotations(d *engine.Decision) map[string]string {
 			policies, codes = append(policies, part.Policy), append(codes, part.Codes...)
 		}
 	}
+	if !d.Allowed() {
+		worst = Deny
+	}
 	out := map[string]string{"decision": string(worst), "revision": d.Revision}
 	for key, values := range map[string][]string{"policies": policies, "codes": codes} {
 		slices.Sort(values)
@@ -120,13 +123,4 @@ func Annotations(d *engine.Decision) map[string]string {
 		}
 	}
 	return out
-}
-
-// Printed passes on to a log what policies print.
-type Printed func(message string)
-
-// Write implements io.Writer; each call is one message.
-func (p Printed) Write(line []byte) (int, error) {
-	p(strings.TrimSpace(string(line)))
-	return len(line), nil
 }

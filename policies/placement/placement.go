@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +29,10 @@ type Question struct {
 	// Placed counts, by target, the resources that are on it already.
 	Placed map[string]int
 	// Excluded are targets that are no choice this time, and why, such as the
-	// one that is being left.
+	// one that is being left, and those that policies exclude.
 	Excluded map[string]string
+	// Scores are how much policies prefer targets; one without has 0.
+	Scores map[string]float64
 	// Cargo is what the application sends; a target must let all of it in.
 	Cargo []policies.Cargo
 	// Frontier is what targets let in by default.
@@ -42,6 +45,14 @@ type Decision struct {
 	Target string
 	// Exclusions say, by target name, why each of the others does not fit.
 	Exclusions []Exclusion
+	// Ranking are the targets that fit, the best first, when policies scored any.
+	Ranking []Rank
+}
+
+// Rank is how much policies prefer one target that fits.
+type Rank struct {
+	Target string
+	Score  float64
 }
 
 // Exclusion is why one target does not fit.
@@ -52,9 +63,9 @@ type Exclusion struct {
 
 // Decide chooses a target. It may be one that matches, takes in new applications,
 // has no taint that keeps this one away, and answers. Of those it is the one with
-// the fewest taints of effect PreferNoSchedule that are not tolerated, then the
-// one with the fewest resources, then the first by name. The same question always
-// has the same answer.
+// the best score, then the one with the fewest taints of effect PreferNoSchedule
+// that are not tolerated, then the one with the fewest resources, then the first
+// by name. The same question always has the same answer.
 func Decide(q Question) Decision {
 	var fit []string
 	var d Decision
@@ -68,10 +79,16 @@ func Decide(q Question) Decision {
 		unwelcome[target.Name] = len(untolerated(q.Tolerations, target.Spec.Taints, corev1.TaintEffectPreferNoSchedule))
 	}
 	slices.SortFunc(d.Exclusions, func(a, b Exclusion) int { return cmp.Compare(a.Target, b.Target) })
+	slices.SortFunc(fit, func(a, b string) int {
+		return cmp.Or(cmp.Compare(q.Scores[b], q.Scores[a]), cmp.Compare(unwelcome[a], unwelcome[b]), cmp.Compare(q.Placed[a], q.Placed[b]), cmp.Compare(a, b))
+	})
 	if len(fit) > 0 {
-		d.Target = slices.MinFunc(fit, func(a, b string) int {
-			return cmp.Or(cmp.Compare(unwelcome[a], unwelcome[b]), cmp.Compare(q.Placed[a], q.Placed[b]), cmp.Compare(a, b))
-		})
+		d.Target = fit[0]
+	}
+	if len(q.Scores) > 0 {
+		for _, target := range fit {
+			d.Ranking = append(d.Ranking, Rank{Target: target, Score: q.Scores[target]})
+		}
 	}
 	return d
 }
@@ -146,6 +163,11 @@ func (d Decision) Why(namespace string) string {
 	if len(d.Exclusions) == 0 {
 		return fmt.Sprintf("no KubernetesTarget is published in namespace %s", namespace)
 	}
+	return fmt.Sprintf("0 of %d targets match: %s", len(d.Exclusions), d.excluded())
+}
+
+// excluded lists the targets that do not fit.
+func (d Decision) excluded() string {
 	parts := make([]string, 0, len(d.Exclusions))
 	for i, e := range d.Exclusions {
 		if i == maxExclusions {
@@ -154,5 +176,30 @@ func (d Decision) Why(namespace string) string {
 		}
 		parts = append(parts, e.Target+" "+e.Why)
 	}
-	return fmt.Sprintf("0 of %d targets match: %s", len(d.Exclusions), strings.Join(parts, "; "))
+	return strings.Join(parts, "; ")
+}
+
+// Because says, in one line, what became of all targets besides the one that was
+// chosen, and how they scored; empty when there was no other.
+func (d Decision) Because() string {
+	var parts []string
+	for i, r := range d.Ranking {
+		if i == maxExclusions {
+			parts = append(parts, fmt.Sprintf("and %d more fit", len(d.Ranking)-i))
+			break
+		}
+		text := r.Target + " has "
+		if r.Target == d.Target {
+			text = "score "
+		}
+		parts = append(parts, text+strconv.FormatFloat(r.Score, 'f', -1, 64))
+	}
+	var out []string
+	if len(parts) > 0 {
+		out = append(out, strings.Join(parts, ", "))
+	}
+	if len(d.Exclusions) > 0 {
+		out = append(out, d.excluded())
+	}
+	return strings.Join(out, "; ")
 }

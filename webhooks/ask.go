@@ -1,0 +1,137 @@
+package webhooks
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/policies/input"
+	"github.com/portico-io/portico/policies/placement"
+)
+
+// publish asks whether a target may be published, when that is news.
+func (h *hearing) publish(target, old *v1alpha1.KubernetesTarget) {
+	h.published, h.publishedBefore = target, old
+	if !h.options.asked(policyv1alpha1.Publish, h.Request) || !republishes(target, old) {
+		return
+	}
+	q := decisions.Publish(requestOf(h.Request), target, old,
+		decisions.Namespace(h.Namespace, h.lookup.namespaceMeta()), h.lookup.everyTarget())
+	h.said = h.options.Policies.Ask(h.ctx, occasion(h.Request), q)
+}
+
+// application asks about the templates of an application that are new, that
+// changed, or that a target was chosen for by hand.
+func (h *hearing) application(app, old *v1alpha2.KubernetesApplication) {
+	if !h.options.asked(policyv1alpha1.Scheduling, h.Request) {
+		return
+	}
+	at, before := targetName(app.Spec.TargetRef), ""
+	was := map[string]*unstructured.Unstructured{}
+	if old != nil {
+		before = targetName(old.Spec.TargetRef)
+		for _, t := range old.Spec.ResourceTemplates {
+			was[t.Metadata.Name] = policies.Template(t.Spec.Template)
+		}
+	}
+	var all []sent
+	for i, t := range app.Spec.ResourceTemplates {
+		object, last := policies.Template(t.Spec.Template), was[t.Metadata.Name]
+		if object == nil || last != nil && at == before && equality.Semantic.DeepEqual(object.Object, last.Object) {
+			continue
+		}
+		all = append(all, sent{
+			object: object, old: last, new: last == nil || at != before,
+			path: fmt.Sprintf("spec.resourceTemplates[%d].spec.template", i),
+		})
+	}
+	h.schedule(input.Application{Name: app.Name, Target: at}, all,
+		wants{app.Spec.TargetSelector, placement.Question{Tolerations: app.Spec.Tolerations, Cargo: policies.CargoOfApplication(app, h.scope)}})
+}
+
+// resource asks about a resource that is new, whose template changed, or that
+// goes to another target than before.
+func (h *hearing) resource(resource, old *v1alpha1.KubernetesApplicationResource) {
+	object := policies.Template(resource.Spec.Template)
+	if object == nil || !h.options.asked(policyv1alpha1.Scheduling, h.Request) {
+		return
+	}
+	app, selector := h.home(resource)
+	s := sent{object: object, path: "spec.template", new: true}
+	if old != nil {
+		before, _ := h.home(old)
+		s.new = before != app
+		s.old = policies.Template(old.Spec.Template)
+		if !s.new && s.old != nil && equality.Semantic.DeepEqual(object.Object, s.old.Object) {
+			return
+		}
+	}
+	tolerations, _ := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
+	h.schedule(app, []sent{s}, wants{selector, placement.Question{
+		Tolerations: tolerations,
+		Cargo:       policies.CargoOfResources([]v1alpha1.KubernetesApplicationResource{*resource}, h.scope),
+	}})
+}
+
+// home is the application a resource belongs to, with the target it runs on, and
+// which targets are asked for.
+func (h *hearing) home(resource *v1alpha1.KubernetesApplicationResource) (input.Application, *metav1.LabelSelector) {
+	out := input.Application{Target: targetName(resource.Spec.TargetRef)}
+	selector := resource.Spec.TargetSelector
+	if name, member := resource.Labels[v1alpha1.ApplicationLabel]; member {
+		out.Name = name
+		if app := h.lookup.application(name); app != nil {
+			selector = app.Spec.TargetSelector
+			if out.Target == "" {
+				out.Target = targetName(app.Spec.TargetRef)
+			}
+		}
+	}
+	return out, selector
+}
+
+// wants is what an application asks for of a target, besides what policies say.
+type wants struct {
+	selector *metav1.LabelSelector
+	placement.Question
+}
+
+// schedule asks about all that an application sends, and warns when policies
+// leave no target for it.
+func (h *hearing) schedule(app input.Application, all []sent, where wants) {
+	selector, err := policies.Selector(where.selector)
+	if err != nil || len(all) == 0 {
+		return // a selector that cannot be read is refused already
+	}
+	place := h.lookup.place(app, selector)
+	h.said = h.options.decide(h.ctx, h.Request, place, all)
+	if !h.said.Allowed() || app.Target != "" || len(h.said.Excluded) == 0 {
+		return
+	}
+	where.Selector, where.Targets, where.Frontier = selector, place.Targets, h.options.Frontier
+	where.Excluded, where.Scores = decisions.Exclusions(h.said.Excluded), h.said.Scores
+	if decision := placement.Decide(where.Question); decision.Target == "" {
+		h.asides = nowhere(h.asides, h.Namespace, decision, where.Excluded)
+	}
+}
+
+func targetName(ref *v1alpha1.TargetReference) string {
+	if ref == nil {
+		return ""
+	}
+	return ref.Name
+}
+
+// everyTarget are those of all namespaces, as in the cache.
+func (l *lookup) everyTarget() []v1alpha1.KubernetesTarget {
+	everywhere := lookup{ctx: l.ctx, reader: l.reader}
+	defer func() { l.keep(everywhere.err) }()
+	return everywhere.targets()
+}
