@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -166,7 +167,8 @@ func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time
 	}
 	if trace.to != nil {
 		steps := topdown.NewBufferTracer()
-		options = append(options, rego.EvalQueryTracer(steps))
+		// Rules that an index rules out are what their author wonders about.
+		options = append(options, rego.EvalQueryTracer(steps), rego.EvalRuleIndexing(false), rego.EvalEarlyExit(false))
 		// Not after the time is up: the writer may be gone by then.
 		defer func() {
 			if ctx.Err() == nil {
@@ -204,6 +206,9 @@ func (t tracer) write(steps []*topdown.Event) {
 	} else {
 		steps = lineage.Fails(steps)
 	}
+	steps = slices.DeleteFunc(steps, func(step *topdown.Event) bool {
+		return step.Location == nil || step.Location.File == "" // ours, that asks for all rules
+	})
 	topdown.PrettyTraceWithOpts(t.to, steps, topdown.PrettyTraceOptions{Locations: true, ExprVariables: true})
 }
 

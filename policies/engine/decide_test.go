@@ -199,7 +199,7 @@ func TestPrintAndTrace(t *testing.T) {
 	if got, want := printed.String(), "policy talks: talks.rego:6: name is web\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}
-	const fails = "talks.rego:7     | | Fail"
+	const fails = "talks.rego:7     | Fail"
 	if !strings.Contains(trace.String(), fails) || strings.Contains(trace.String(), "Unify") || strings.Contains(trace.String(), "Exit") {
 		t.Errorf("the trace shows something else than what does not hold:\n%s", trace.String())
 	}
