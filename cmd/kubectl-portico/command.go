@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/cmd/kubectl-portico/policy"
 )
 
 // session is what every command needs.
@@ -25,8 +27,8 @@ func newCommand(out, errs io.Writer) *cobra.Command {
 	s := &session{flags: genericclioptions.NewConfigFlags(true), out: out}
 	root := &cobra.Command{
 		Use:   "kubectl-portico",
-		Short: "Take Portico's targets out of service, and back",
-		Long: `Take Portico's targets out of service, and back.
+		Short: "Take Portico's targets out of service, and back, and try policies",
+		Long: `Take Portico's targets out of service, and back, and try policies.
 
 A target is a KubernetesTarget in the namespace of your kubectl context, or in
 the one you name with --namespace.`,
@@ -39,6 +41,7 @@ the one you name with --namespace.`,
 	root.SetErr(errs)
 	s.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(s.cordon(true), s.cordon(false), s.drain())
+	root.AddCommand(policy.New(policy.Host{Flags: s.flags, In: os.Stdin, Out: out, Err: errs}))
 	return root
 }
 

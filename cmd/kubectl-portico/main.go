@@ -1,5 +1,5 @@
 // Command kubectl-portico is a plugin of kubectl: it takes targets out of service
-// and back. It acts with the rights of who calls it.
+// and back, and tries policies. It acts with the rights of who calls it.
 package main
 
 import (
@@ -19,9 +19,9 @@ func main() {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "error:", err)
-	var ends exit
+	var ends interface{ ExitCode() int }
 	if errors.As(err, &ends) {
-		os.Exit(ends.code)
+		os.Exit(ends.ExitCode())
 	}
 	os.Exit(1)
 }
@@ -31,6 +31,9 @@ type exit struct {
 	error
 	code int
 }
+
+// ExitCode of the process.
+func (e exit) ExitCode() int { return e.code }
 
 // The exit codes that are not 1.
 const (

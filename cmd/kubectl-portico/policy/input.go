@@ -1,0 +1,55 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/portico-io/portico/policies/engine"
+)
+
+const inputHelp = `Print the document that policies see of manifests, one for each object they are
+asked about: what "input" is in Rego. Use it to write a test, or give it to opa eval
+--input. With --only, input.parameters are those of that policy.` + sceneHelp
+
+func (c *command) input() *cobra.Command {
+	var f sceneFlags
+	cmd := &cobra.Command{
+		Use: "input -f FILE", Short: "Print the document that policies see of manifests",
+		Long:    inputHelp + exits("it was printed", "no policy is asked about any of the manifests"),
+		Example: `  kubectl portico policy input -f policies/scheduling/examples/spread/allowed.yaml --as ada`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.scene(cmd.Context(), f)
+			if err != nil {
+				return err
+			}
+			parameters := map[string]any{}
+			if len(f.only) == 1 {
+				if given := s.policies.source(f.only[0]).Spec.Parameters; given != nil {
+					if err := json.Unmarshal(given.Raw, &parameters); err != nil {
+						return fmt.Errorf("reading the parameters of policy %s: %w", f.only[0], err)
+					}
+				}
+			}
+			shown := 0
+			for _, one := range s.cases {
+				if one.Question.Type == "" {
+					c.warn("no policy is asked: %s %s: %s", one.Object.GetKind(), one.Object.GetName(), one.Skipped)
+					continue
+				}
+				shown++
+				if err := c.writeJSON(engine.Input(one.Question, parameters)); err != nil {
+					return err
+				}
+			}
+			if shown == 0 {
+				return no{fmt.Errorf("no policy is asked about any of the manifests")}
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	return cmd
+}

@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"strings"
+
+	"github.com/portico-io/portico/policies/engine"
+)
+
+// suited is what can be written for a build server.
+type suited interface{ suites() []suite }
+
+// write writes what was found in the form that was asked for.
+func (c *command) write(o output, found suited, text func()) error {
+	switch o {
+	case asJSON:
+		return c.writeJSON(found)
+	case asJUnit:
+		return c.writeJUnit(found.suites())
+	default:
+		text()
+		return nil
+	}
+}
+
+func (c *command) writeJSON(value any) error {
+	encoder := json.NewEncoder(c.host.Out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// suite and what is in it are the elements of a JUnit report.
+type suite struct {
+	XMLName  xml.Name `xml:"testsuite"`
+	Name     string   `xml:"name,attr"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Time     string   `xml:"time,attr"`
+	Cases    []test   `xml:"testcase"`
+
+	seconds float64
+}
+
+type test struct {
+	Class   string `xml:"classname,attr"`
+	Name    string `xml:"name,attr"`
+	File    string `xml:"file,attr,omitempty"`
+	Time    string `xml:"time,attr"`
+	Failure *fault `xml:"failure,omitempty"`
+	Output  string `xml:"system-out,omitempty"`
+}
+
+type fault struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+func (c *command) writeJUnit(suites []suite) error {
+	document := struct {
+		XMLName  xml.Name `xml:"testsuites"`
+		Tests    int      `xml:"tests,attr"`
+		Failures int      `xml:"failures,attr"`
+		Suites   []suite
+	}{Suites: suites}
+	for _, s := range suites {
+		document.Tests += s.Tests
+		document.Failures += s.Failures
+	}
+	out, err := xml.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.host.Out, "%s%s\n", xml.Header, out)
+	return err
+}
+
+func (s *suite) add(t test, seconds float64) {
+	s.Tests++
+	if t.Failure != nil {
+		s.Failures++
+	}
+	s.seconds += seconds
+	t.Time, s.Time = inSeconds(seconds), inSeconds(s.seconds)
+	s.Cases = append(s.Cases, t)
+}
+
+func inSeconds(seconds float64) string { return fmt.Sprintf("%.6f", seconds) }
+
+// suites of policies: one for each, with its tests, and a test that it works.
+func (r results) suites() []suite {
+	var out []suite
+	for _, p := range r.Policies {
+		s := suite{Name: p.Name}
+		works := test{Class: p.Name, Name: "compiles", File: p.File, Output: lines(p.warnings)}
+		if broken := p.broken(); len(broken) > 0 {
+			works.Failure = &fault{Message: broken[0].Message, Text: lines(broken)}
+		}
+		s.add(works, 0)
+		for _, t := range p.Tests {
+			one := test{Class: t.Package, Name: t.Name, File: t.At, Output: t.Output}
+			if !t.Passed {
+				one.Failure = &fault{Message: t.Failure, Text: t.At + ": " + t.Failure}
+			}
+			s.add(one, t.Seconds)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func lines(problems []engine.Problem) string {
+	out := make([]string, 0, len(problems))
+	for _, p := range problems {
+		out = append(out, p.String())
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,106 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+)
+
+var update = flag.Bool("update", false, "write down what commands print as what to expect")
+
+// run runs kubectl portico policy, and returns what it prints and how it ends.
+func run(t testing.TB, stdin string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	flags := genericclioptions.NewConfigFlags(true)
+	root := &cobra.Command{Use: "kubectl-portico", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl portico"}, SilenceErrors: true, SilenceUsage: true}
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(New(Host{Flags: flags, In: strings.NewReader(stdin), Out: &stdout, Err: &stderr}))
+	root.SetArgs(append([]string{"policy"}, args...))
+	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		var ends interface{ ExitCode() int }
+		if !errors.As(err, &ends) {
+			t.Fatalf("%v: %v has no exit code", args, err)
+		}
+		code = ends.ExitCode()
+		fmt.Fprintf(&stderr, "error: %v\n", err)
+	}
+	return stdout.String(), stderr.String(), code
+}
+
+// alone keeps the tests away from the clusters of whoever runs them.
+func alone(t testing.TB) {
+	t.Helper()
+	config := filepath.Join(t.(*testing.T).TempDir(), "kubeconfig")
+	if err := os.WriteFile(config, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", config)
+}
+
+// TestStories plays each story in testdata and compares it, whole, with what is
+// written there: after "$" is a command, below it what it prints, and "=>" is how
+// it ends.
+func TestStories(t *testing.T) {
+	alone(t)
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("finding stories: %v, found %d", err, len(files))
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			told, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var played strings.Builder
+			printed := false
+			for line := range strings.Lines(string(told)) {
+				command, isCommand := strings.CutPrefix(line, "$ ")
+				switch {
+				case isCommand:
+					out, errs, code := run(t, "", strings.Fields(command)...)
+					fmt.Fprintf(&played, "%s%s%s=> %d\n", line, out, errs, code)
+					printed = !*update || strings.Contains(string(told), "=> ")
+				case strings.HasPrefix(line, "=> "):
+					printed = false
+				case !printed:
+					played.WriteString(line)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(played.String()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(told), played.String()); diff != "" && !*update {
+				t.Errorf("the story has changed (-told +played); if that is right, run the test with -update:\n%s", diff)
+			}
+		})
+	}
+}
+
+func decode[T any](t *testing.T, text string) T {
+	t.Helper()
+	var out T
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&out); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return out
+}
