@@ -100,7 +100,7 @@ func run(_ context.Context, o *Options) error {
 		Rules:    rules(o, config),
 		Policies: asker,
 	})
-	if err := addControllers(ctx, mgr, hubID, o); err != nil {
+	if err := addControllers(ctx, mgr, hubID, asker, o); err != nil {
 		return err
 	}
 	if err := addChecks(mgr, certificates, feed, drained); err != nil {
@@ -215,7 +215,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Options) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, asker *decisions.Asker, o *Options) error {
 	targets := clusters.New(clusters.Options{
 		HubID:         hubID,
 		Timeout:       o.TargetTimeout,
@@ -240,8 +240,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, o *Opti
 			return target.SetupWithManager(ctx, mgr, targets, target.Options{Rules: rules(o, mgr.GetConfig()), ExpiryWarning: o.ExpiryWarning})
 		},
 		"claim":       func() error { return claim.SetupWithManager(ctx, mgr) },
-		"intake":      func() error { return intake.SetupWithManager(mgr) },
-		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}) },
+		"intake":      func() error { return intake.SetupWithManager(mgr, asker) },
+		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}, asker) },
 		"application": func() error { return application.SetupWithManager(mgr) },
 		"occupancy":   func() error { return occupancy.SetupWithManager(mgr) },
 		"status":      func() error { return status.SetupWithManager(mgr) },

@@ -28,8 +28,10 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/rethink"
 	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/decisions"
 )
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
@@ -53,13 +55,15 @@ type Controller struct {
 	hub      client.Client
 	live     client.Reader
 	kind     kinds.Kind
+	asker    *decisions.Asker
+	turned   turned
 	recorder events.EventRecorder
 }
 
-// SetupWithManager adds a controller for every kind.
-func SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager adds a controller for every kind. asker asks the policies.
+func SetupWithManager(mgr ctrl.Manager, asker *decisions.Asker) error {
 	for _, kind := range kinds.All {
-		c := &Controller{hub: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, recorder: mgr.GetEventRecorder("portico")}
+		c := &Controller{hub: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, asker: asker, recorder: mgr.GetEventRecorder("portico")}
 		owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kinds.New(kind), handler.OnlyControllerOwner())
 		err := ctrl.NewControllerManagedBy(mgr).
 			Named("intake-"+kind.Resource()).
@@ -67,6 +71,7 @@ func SetupWithManager(mgr ctrl.Manager) error {
 			For(kinds.New(kind), builder.WithPredicates(intended())).
 			Watches(&v1alpha1.KubernetesApplicationResource{}, owner, builder.WithPredicates(matters())).
 			Watches(&v1alpha2.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(c.members), builder.WithPredicates(deleted())).
+			WatchesRawSource(rethink.OnChange(asker, c.turned.away)).
 			Complete(retry.Quietly(c))
 		if err != nil {
 			return fmt.Errorf("adding the intake controller of %s: %w", kind.Resource(), err)
@@ -134,6 +139,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		err = c.live.Get(ctx, req.NamespacedName, native)
 	}
 	if err != nil {
+		c.turned.forget(req)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if native.GetDeletionTimestamp() != nil {
@@ -160,6 +166,9 @@ func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured
 	member, err := c.stays(ctx, native, member)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if out, err := c.denied(ctx, native, namespace, member); err != nil || out {
+		return reconcile.Result{RequeueAfter: askAgain}, err
 	}
 	app, err := c.application(ctx, native, member)
 	if errors.Is(err, errDisagrees) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,6 +104,9 @@ func (c *Controller) home(ctx context.Context, native *unstructured.Unstructured
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	key := client.ObjectKey{Namespace: native.GetNamespace(), Name: kinds.ResourceName(native.GetKind(), native.GetName())}
 	if err := c.hub.Get(ctx, key, resource); err != nil {
+		if apierrors.IsNotFound(err) && c.turned.forget(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(native)}) {
+			err = c.forgetProblems(ctx, native)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !metav1.IsControlledBy(resource, native) || resource.DeletionTimestamp != nil {

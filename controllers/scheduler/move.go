@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/policies/placement"
 )
 
@@ -28,6 +32,21 @@ func stays(object client.Object, from string, decision placement.Decision) metav
 		Type: v1alpha1.Scheduled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotMove, ObservedGeneration: object.GetGeneration(),
 		Message: fmt.Sprintf("%s stays on target %s, which it is to leave: %s", object.GetName(), from, decision.Why(object.GetNamespace())),
 	}
+}
+
+// leaving are the targets that what moves cannot go to, and why: those that it is
+// on its way from come first, then what policies say. When they deny it any
+// target, it stays where it is.
+func leaving(from string, q placement.Question, members []v1alpha1.KubernetesApplicationResource, said *engine.Decision) map[string]string {
+	out := map[string]string{}
+	if !said.Allowed() {
+		for _, target := range q.Targets {
+			out[target.Name] = "is denied by " + strings.Join(decisions.Lines(said.Denied), ", and by ")
+		}
+	}
+	maps.Copy(out, q.Excluded)
+	maps.Copy(out, placement.Leaving(from, q.Targets, members))
+	return out
 }
 
 func (c *Controller) members(ctx context.Context, app *v1alpha2.KubernetesApplication) ([]v1alpha1.KubernetesApplicationResource, error) {

@@ -16,6 +16,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/policies/input"
 	"github.com/portico-io/portico/policies/placement"
 )
 
@@ -26,6 +28,7 @@ import (
 type resources struct {
 	hub      client.Client
 	customs  customs
+	council  council
 	recorder events.EventRecorder
 }
 
@@ -43,8 +46,12 @@ func unsettled(object client.Object) bool {
 
 // waiting are the resources a change of a target may matter to.
 func (r *resources) waiting(ctx context.Context, target client.Object) []reconcile.Request {
+	return r.unsettled(ctx, client.InNamespace(target.GetNamespace()))
+}
+
+func (r *resources) unsettled(ctx context.Context, where ...client.ListOption) []reconcile.Request {
 	var list v1alpha1.KubernetesApplicationResourceList
-	if err := r.hub.List(ctx, &list, client.InNamespace(target.GetNamespace())); err != nil {
+	if err := r.hub.List(ctx, &list, where...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request
@@ -76,13 +83,21 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	itself := []v1alpha1.KubernetesApplicationResource{*resource}
+	said, err := r.council.hear(ctx, resource.Namespace, input.Application{}, q, sends(nil, itself))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	q.Excluded, q.Scores = decisions.Exclusions(said.Excluded), said.Scores
 	from, asked := leaves(resource)
 	if asked {
-		q.Excluded = placement.Leaving(from, q.Targets, []v1alpha1.KubernetesApplicationResource{*resource})
+		q.Excluded = leaving(from, q, itself, said)
 	}
 	decision := placement.Decide(q)
 	if at := resource.Spec.TargetRef; at != nil && at.Name != from {
 		decision.Target = at.Name // it is where it wants to be
+	} else if at == nil && !said.Allowed() {
+		decision.Target = ""
 	}
 	before := resource.DeepCopy()
 	locked := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -93,18 +108,22 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 			meta.SetStatusCondition(&resource.Status.Conditions, stuck)
 			told = append(told, narrate.Event{Warning: true, Reason: stuck.Reason, Note: stuck.Message})
 		} else {
-			meta.SetStatusCondition(&resource.Status.Conditions, nowhere(resource, decision))
+			why := nowhere(resource, decision)
+			if !said.Allowed() {
+				why = denied(resource, said)
+			}
+			meta.SetStatusCondition(&resource.Status.Conditions, why)
 			resource.Status.State = v1alpha1.StatePending
 		}
 		if equality.Semantic.DeepEqual(before.Status, resource.Status) {
-			return reconcile.Result{}, nil
+			return reconcile.Result{RequeueAfter: again(said)}, nil
 		}
 		if err := r.hub.Status().Patch(ctx, resource, locked, client.FieldOwner(v1alpha1.SchedulerManager)); err != nil {
 			return reconcile.Result{}, fmt.Errorf("writing the status of resource %s: %w", req, err)
 		}
 		told = append(told, narrate.Changes(before.Status.Conditions, resource.Status.Conditions)...)
 		narrate.Tell(r.recorder, resource, "Schedule", told...)
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: again(said)}, nil
 	}
 	// Propagation takes it from here, and says so in the status.
 	placement.Relocate(resource, decision.Target)

@@ -21,8 +21,11 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/rethink"
 	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/policies/input"
 	"github.com/portico-io/portico/policies/placement"
 )
 
@@ -33,29 +36,33 @@ import (
 type Controller struct {
 	hub      client.Client
 	customs  customs
+	council  council
 	recorder events.EventRecorder
 }
 
 // SetupWithManager adds the controllers. frontier is what targets let in by
-// default.
-func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier) error {
+// default, and asker asks the policies.
+func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier, asker *decisions.Asker) error {
 	customs := customs{frontier: frontier, kinds: mgr.GetRESTMapper()}
-	c := &Controller{hub: mgr.GetClient(), customs: customs, recorder: mgr.GetEventRecorder("portico")}
+	council := council{hub: mgr.GetClient(), asker: asker}
+	c := &Controller{hub: mgr.GetClient(), customs: customs, council: council, recorder: mgr.GetEventRecorder("portico")}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("scheduler").
 		For(&v1alpha2.KubernetesApplication{}).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(firstMember), builder.WithPredicates(created())).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf), builder.WithPredicates(left())).
+		WatchesRawSource(rethink.OnChange(asker, func(ctx context.Context) []reconcile.Request { return c.unsettled(ctx) })).
 		Complete(retry.Quietly(c))
 	if err != nil {
 		return fmt.Errorf("adding the scheduler of applications: %w", err)
 	}
-	r := &resources{hub: mgr.GetClient(), customs: customs, recorder: mgr.GetEventRecorder("portico")}
+	r := &resources{hub: mgr.GetClient(), customs: customs, council: council, recorder: mgr.GetEventRecorder("portico")}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("scheduler-resources").
 		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(unsettled))).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
+		WatchesRawSource(rethink.OnChange(asker, func(ctx context.Context) []reconcile.Request { return r.unsettled(ctx) })).
 		Complete(retry.Quietly(r))
 	if err != nil {
 		return fmt.Errorf("adding the scheduler of resources: %w", err)
@@ -66,8 +73,12 @@ func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier) error {
 // waiting are the applications a change of a target may matter to: those in its
 // namespace that have none, or are to leave theirs.
 func (c *Controller) waiting(ctx context.Context, target client.Object) []reconcile.Request {
+	return c.unsettled(ctx, client.InNamespace(target.GetNamespace()))
+}
+
+func (c *Controller) unsettled(ctx context.Context, where ...client.ListOption) []reconcile.Request {
 	var list v1alpha2.KubernetesApplicationList
-	if err := c.hub.List(ctx, &list, client.InNamespace(target.GetNamespace())); err != nil {
+	if err := c.hub.List(ctx, &list, where...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request
@@ -90,9 +101,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	from, asked := leaves(app)
 	if at := app.Spec.TargetRef; at != nil && !asked {
-		return reconcile.Result{}, c.report(ctx, app, scheduled(app, at.Name))
+		return reconcile.Result{}, c.report(ctx, app, scheduled(app, at.Name, ""))
 	} else if at != nil && at.Name != from {
-		return reconcile.Result{}, c.place(ctx, app, at.Name) // it is where it wants to be
+		return reconcile.Result{}, c.place(ctx, app, at.Name, "") // it is where it wants to be
 	}
 	cargo, ready, err := c.customs.cargo(ctx, c.hub, app)
 	if err != nil || !ready && !asked {
@@ -104,22 +115,30 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	var members []v1alpha1.KubernetesApplicationResource
+	members, err := c.members(ctx, app)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	said, err := c.council.hear(ctx, app.Namespace, input.Application{Name: app.Name}, q, sends(app, members))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !said.Allowed() && app.Spec.TargetRef == nil {
+		return reconcile.Result{RequeueAfter: again(said)}, c.report(ctx, app, denied(app, said))
+	}
+	q.Excluded, q.Scores = decisions.Exclusions(said.Excluded), said.Scores
 	if asked {
-		if members, err = c.members(ctx, app); err != nil {
-			return reconcile.Result{}, err
-		}
-		q.Excluded = placement.Leaving(from, q.Targets, members)
+		q.Excluded = leaving(from, q, members, said)
 	}
 	decision := placement.Decide(q)
 	switch {
 	case decision.Target != "":
-		return reconcile.Result{}, c.place(ctx, app, decision.Target)
+		return reconcile.Result{}, c.place(ctx, app, decision.Target, decision.Because())
 	case app.Spec.TargetRef != nil:
 		stuck := stays(app, from, decision)
 		news := narrate.Event{Warning: true, Reason: stuck.Reason, Note: stuck.Message}
 		if known := meta.FindStatusCondition(app.Status.Conditions, stuck.Type); known != nil && known.Message == stuck.Message {
-			return reconcile.Result{}, nil
+			return reconcile.Result{RequeueAfter: again(said)}, nil
 		}
 		if err := c.report(ctx, app, stuck); err != nil {
 			return reconcile.Result{}, err
@@ -128,14 +147,15 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		for i := range members {
 			narrate.Tell(c.recorder, narrate.Subject(&members[i]), "Move", news)
 		}
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: again(said)}, nil
 	default:
 		return reconcile.Result{}, c.report(ctx, app, nowhere(app, decision))
 	}
 }
 
-// place gives an application a target, which is what it may have been asked to.
-func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, target string) error {
+// place gives an application a target, which is what it may have been asked to,
+// and says what became of the others.
+func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, target, because string) error {
 	before := app.DeepCopy()
 	app.Spec.TargetRef = &v1alpha1.TargetReference{Name: target}
 	delete(app.Annotations, v1alpha1.MoveFromAnnotation)
@@ -144,14 +164,7 @@ func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplicat
 		return fmt.Errorf("scheduling application %s to target %s: %w", client.ObjectKeyFromObject(app), target, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Scheduled application", "target", target, "before", before.Spec.TargetRef)
-	return c.report(ctx, app, scheduled(app, target))
-}
-
-func scheduled(app *v1alpha2.KubernetesApplication, target string) metav1.Condition {
-	return metav1.Condition{
-		Type: v1alpha1.Scheduled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonScheduled,
-		Message: fmt.Sprintf("application %s runs on target %s", app.Name, target), ObservedGeneration: app.Generation,
-	}
+	return c.report(ctx, app, scheduled(app, target, because))
 }
 
 // nowhere is the condition of an object that fits no target.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,9 @@ type stage struct {
 	t       *testing.T
 	targets map[string]v1alpha1.KubernetesTarget
 	placed  map[string]int
+	// What policies say.
+	excluded map[string]string
+	scores   map[string]float64
 }
 
 func (s *stage) play(event []string) []string {
@@ -104,6 +108,23 @@ func (s *stage) play(event []string) []string {
 			target.Spec.Taints = append(target.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
 		}
 		s.targets[target.Name] = target
+	case "policies": // say what they do from here on: [NAME=SCORE ...] [excluding NAME WHY]
+		s.excluded, s.scores = nil, nil
+		for i, arg := range args {
+			if arg == "excluding" {
+				s.excluded = map[string]string{args[i+1]: "is excluded by policy " + strings.Join(args[i+2:], " ")}
+				break
+			}
+			name, text, _ := strings.Cut(arg, "=")
+			score, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if s.scores == nil {
+				s.scores = map[string]float64{}
+			}
+			s.scores[name] = score
+		}
 	case "gone": // NAME
 		delete(s.targets, args[0])
 	case "fleet": // COUNT
@@ -144,7 +165,12 @@ func (s *stage) place(application, does string, excluded map[string]string, want
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	q := Question{Selector: selector, Tolerations: tolerations, Excluded: excluded, Targets: slices.Collect(maps.Values(s.targets)), Placed: s.placed}
+	if s.excluded != nil {
+		ruled := maps.Clone(s.excluded)
+		maps.Copy(ruled, excluded)
+		excluded = ruled
+	}
+	q := Question{Scores: s.scores, Selector: selector, Tolerations: tolerations, Excluded: excluded, Targets: slices.Collect(maps.Values(s.targets)), Placed: s.placed}
 	d := Decide(q)
 	slices.Reverse(q.Targets)
 	if diff := cmp.Diff(d, Decide(q)); diff != "" {
@@ -155,6 +181,9 @@ func (s *stage) place(application, does string, excluded map[string]string, want
 	}
 	s.placed[d.Target]++
 	answer := fmt.Sprintf("%s %s %s", application, does, d.Target)
+	if len(d.Ranking) > 0 {
+		return answer + "\n>   because: " + d.Because()
+	}
 	for _, e := range d.Exclusions {
 		answer += fmt.Sprintf("\n>   not on %s, which %s", e.Target, e.Why)
 	}

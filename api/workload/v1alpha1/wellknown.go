@@ -138,6 +138,8 @@ const (
 	ReasonNotScheduled     = "NotScheduled"
 	ReasonCannotMove       = "CannotMove"
 	ReasonTargetReleased   = "TargetReleased"
+	ReasonDeniedByPolicy   = "DeniedByPolicy"
+	ReasonPolicyFailed     = "PolicyFailed"
 
 	ReasonApplied           = "Applied"
 	ReasonRefused           = "Refused"
