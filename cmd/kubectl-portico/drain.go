@@ -176,9 +176,10 @@ type sight struct {
 
 func (s *session) look(ctx context.Context, u unit, from string) (sight, error) {
 	object, at, conditions, err := s.read(ctx, u)
-	if err != nil {
-		return sight{}, client.IgnoreNotFound(err)
+	if client.IgnoreNotFound(err) != nil {
+		return sight{}, err
 	}
+	deleted := err != nil
 	members, err := s.members(ctx, u)
 	if err != nil {
 		return sight{}, err
@@ -196,6 +197,8 @@ func (s *session) look(ctx context.Context, u unit, from string) (sight, error) 
 	scheduled := meta.FindStatusCondition(conditions, v1alpha1.Scheduled)
 	_, asked := object.GetAnnotations()[v1alpha1.MoveFromAnnotation]
 	switch {
+	case deleted: // by somebody else; what it had there goes
+		return sight{gone: here == 0}, nil
 	case at == from && asked && scheduled != nil && scheduled.Reason == v1alpha1.ReasonCannotMove:
 		return sight{refusal: scheduled.Message}, nil
 	case at == from:

@@ -120,6 +120,7 @@ func (s *session) takeBack(ctx context.Context, u unit, from string) error {
 	return s.annotate(ctx, object, func(annotations map[string]string) { delete(annotations, v1alpha1.MoveFromAnnotation) })
 }
 
+// annotate changes the annotations of what is still there.
 func (s *session) annotate(ctx context.Context, object client.Object, change func(map[string]string)) error {
 	before := object.DeepCopyObject().(client.Object)
 	annotations := object.GetAnnotations()
@@ -128,7 +129,7 @@ func (s *session) annotate(ctx context.Context, object client.Object, change fun
 	}
 	change(annotations)
 	object.SetAnnotations(annotations)
-	return s.hub.Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(manager))
+	return client.IgnoreNotFound(s.hub.Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(manager)))
 }
 
 func (s *session) setUnschedulable(ctx context.Context, target *v1alpha1.KubernetesTarget, on bool) error {
