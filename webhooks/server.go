@@ -77,8 +77,8 @@ func Register(server webhook.Server, o Options) {
 		NativePath:        {native(o), deny},
 		WorkloadPath:      {workload(o, connect), deny},
 		ConnectionPath:    {connect.secret, allow},
-		InUsePath:         {inUse(o.Reader, o.Live), deny},
-		InUseSecretPath:   {inUse(o.Reader, o.Live), allow},
+		InUsePath:         {inUse(o), deny},
+		InUseSecretPath:   {inUse(o), allow},
 	} {
 		server.Register(path, &admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}})
 	}
