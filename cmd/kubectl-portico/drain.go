@@ -57,6 +57,7 @@ func (s *session) drain() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to go on before giving up; 0 is as long as it takes")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would move where, and change nothing")
+	cmd.Flags().StringVar(&s.portico, "portico-namespace", "portico-system", "the namespace that Portico runs in, which targets let nothing in to; for --dry-run")
 	return cmd
 }
 
@@ -85,7 +86,7 @@ func (s *session) drainTarget(ctx context.Context, name string, dryRun bool) err
 		case err != nil:
 			return fmt.Errorf("moving %s: %w", u, err)
 		case why != "":
-			s.say("%s stays: %s", u, why)
+			s.say("%s", why)
 			stayed = append(stayed, u.String())
 		default:
 			s.say("%s has left target %s", u, name)
@@ -132,8 +133,8 @@ func (s *session) foresee(ctx context.Context, from string, units []unit) error 
 // may be of an earlier attempt.
 const patience = 2 * time.Second
 
-// move asks for a move and sees it through. It returns why the unit stays, if it
-// does, and takes the request back.
+// move asks for a move and sees it through. It returns that the unit stays and
+// why, if it does, and takes the request back.
 func (s *session) move(ctx context.Context, u unit, from string) (why string, err error) {
 	if err := s.ask(ctx, u, from); err != nil {
 		return "", err

@@ -15,7 +15,6 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/placement"
 )
 
@@ -65,20 +64,14 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if !unsettled(resource) {
 		return reconcile.Result{}, nil
 	}
-	tolerations, malformed := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
-	if len(malformed) > 0 { // admission was away
-		return reconcile.Result{}, reconcile.TerminalError(malformed.ToAggregate())
-	}
-	q, err := ask(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector, placement.Question{
-		Tolerations: tolerations, Frontier: r.customs.frontier,
-		Cargo: policies.CargoOfResources([]v1alpha1.KubernetesApplicationResource{*resource}, r.customs.clusterScoped),
-	})
+	around, err := r.customs.around(ctx, r.hub, resource.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	from, asked := leaves(resource)
-	if asked {
-		q.Excluded = placement.Leaving(from, q.Targets, []v1alpha1.KubernetesApplicationResource{*resource})
+	from, _ := leaves(resource)
+	q, err := around.Resource(resource, from)
+	if err != nil { // admission was away
+		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
 	decision := placement.Decide(q)
 	if at := resource.Spec.TargetRef; at != nil && at.Name != from {
@@ -89,7 +82,7 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if decision.Target == "" {
 		var told []narrate.Event
 		if resource.Spec.TargetRef != nil {
-			stuck := stays(resource, from, decision)
+			stuck := stays(resource, "resource", from, decision)
 			meta.SetStatusCondition(&resource.Status.Conditions, stuck)
 			told = append(told, narrate.Event{Warning: true, Reason: stuck.Reason, Note: stuck.Message})
 		} else {
