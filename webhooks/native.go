@@ -3,7 +3,6 @@ package webhooks
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,7 +12,6 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
-	"github.com/portico-io/portico/policies/placement"
 )
 
 // native refuses what could not be placed or moved, and warns when no target
@@ -37,60 +35,6 @@ func native(o Options) handler {
 		resp := foresee(o, q, &cached)
 		return resp, cached.err
 	})
-}
-
-// foresee tells the user now what the scheduler, or the target's spec.allow,
-// would say later. What is on a target already may be changed, with a warning,
-// although the target no longer lets it in.
-func foresee(o Options, q question, cached *lookup) admission.Response {
-	resp := admission.Allowed("")
-	member, _ := policies.MembershipOf(q.object, cached.namespaceMeta())
-	if app := cached.application(member.Application); app != nil {
-		if app.Spec.TargetRef != nil {
-			errs := o.Frontier.ValidateNative(q.object, cached.target(app.Spec.TargetRef.Name))
-			switch {
-			case len(errs) > 0 && !kinds.IsRemote(q.old) && q.UserInfo.Username != o.Identity:
-				return verdict(q.Request, errs)
-			case len(errs) > 0:
-				resp.Warnings = append(resp.Warnings, shorten("accepted, and not sent: "+errs[0].Detail))
-			}
-			resp.AuditAnnotations = map[string]string{"target": app.Spec.TargetRef.Name}
-			return resp
-		}
-		if member.Selector == nil {
-			member.Selector = app.Spec.TargetSelector
-		}
-		if member.Tolerations == nil {
-			member.Tolerations = app.Spec.Tolerations
-		}
-	}
-	selector, err := policies.Selector(member.Selector)
-	if err != nil {
-		return resp // refused already, by validation
-	}
-	decision := placement.Decide(placement.Question{
-		Selector: selector, Tolerations: member.Tolerations, Targets: cached.targets(),
-		Cargo: []policies.Cargo{policies.CargoOfNative(q.object)}, Frontier: o.Frontier,
-	})
-	if decision.Target != "" {
-		return resp
-	}
-	why := decision.Why(cached.namespace)
-	resp.Warnings = append(resp.Warnings, shorten(fmt.Sprintf("accepted, and waiting for a target: %s", why)))
-	resp.AuditAnnotations = map[string]string{"decision": "unschedulable"}
-	return resp
-}
-
-// maxWarning is what an API server passes on of a warning.
-const maxWarning = 256
-
-func shorten(text string) string {
-	if len(text) <= maxWarning {
-		return text
-	}
-	// A character that was cut in two is left out: the API server drops a
-	// warning that is not UTF-8.
-	return strings.ToValidUTF8(text[:maxWarning-len("...")], "") + "..."
 }
 
 // lookup reads from the cache, and keeps the first error.
@@ -132,6 +76,15 @@ func (l *lookup) targets() []v1alpha1.KubernetesTarget {
 	list := &v1alpha1.KubernetesTargetList{}
 	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace)); err != nil {
 		l.keep(fmt.Errorf("listing targets: %w", err))
+	}
+	return list.Items
+}
+
+// members are the resources of an application.
+func (l *lookup) members(application string) []v1alpha1.KubernetesApplicationResource {
+	list := &v1alpha1.KubernetesApplicationResourceList{}
+	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: application}); err != nil {
+		l.keep(fmt.Errorf("listing the resources of application %s: %w", application, err))
 	}
 	return list.Items
 }

@@ -52,7 +52,11 @@ func workload(o Options, c connections) handler {
 		if err != nil {
 			return admission.Response{}, fmt.Errorf("judging the %s: %w", req.Kind.Kind, err)
 		}
-		return verdict(req, errs).WithWarnings(asides.Warnings...), nil
+		resp := verdict(req, errs).WithWarnings(asides.Warnings...)
+		if resp.Allowed && h.unplaced != nil {
+			h.unplaced(&resp) // a warning, which is not worth a refusal when the cache fails
+		}
+		return resp, nil
 	}
 }
 
@@ -63,6 +67,9 @@ type hearing struct {
 	options Options
 	decoder admission.Decoder
 	lookup  lookup
+	// unplaced tells, once all is well, whether any target would do; nil for what
+	// has one.
+	unplaced func(*admission.Response)
 }
 
 // judge asks what is wrong with an object, which rights it takes, and whether
@@ -98,8 +105,16 @@ func judge[T any, P interface {
 }
 
 func (h *hearing) letIn(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
-	if errs := policies.KeepApplicationPlaced(app, old); len(errs) > 0 || app.Spec.TargetRef == nil {
+	if errs := policies.KeepApplicationPlaced(app, old); len(errs) > 0 {
 		return errs
+	}
+	if app.Spec.TargetRef == nil {
+		h.unplaced = func(resp *admission.Response) {
+			around := h.surroundings(app.Name)
+			q, err := around.Application(app, "")
+			h.foresee(resp, q, err)
+		}
+		return nil
 	}
 	return h.options.Frontier.ValidateApplication(app, old, h.lookup.target(app.Spec.TargetRef.Name), h.scope)
 }
@@ -117,6 +132,7 @@ func (h *hearing) letInResource(resource, old *v1alpha1.KubernetesApplicationRes
 		}
 	}
 	if ref == nil {
+		h.unplaced = func(resp *admission.Response) { h.foreseeResource(resp, resource) }
 		return nil
 	}
 	return h.options.Frontier.ValidateResource(resource, old, h.lookup.target(ref.Name), h.scope)
