@@ -221,7 +221,7 @@ func TestConnectionCorpus(t *testing.T) {
 				if !strings.Contains(answer, `"allowed":false`) || !strings.Contains(answer, `"code":422`) {
 					t.Errorf("%s: not refused as invalid: %s", order, answer)
 				}
-				if badsecrets.Leaks(answer, canary) {
+				if tc.Leaks(answer, canary) {
 					t.Errorf("%s: the answer tells what the Secret holds: %s", order, answer)
 				}
 			}
