@@ -68,6 +68,9 @@ func TestConnection(t *testing.T) {
 	}
 	local := map[string][]byte{"endpoint": []byte("https://localhost"), "token": []byte("t")}
 
+	awaitedObject := secretObject(nil)
+	awaitedObject.Type = corev1.SecretTypeServiceAccountToken
+
 	cases := map[string]struct {
 		reason string
 		hub    []client.Object
@@ -144,6 +147,16 @@ func TestConnection(t *testing.T) {
 			hub:    []client.Object{secretObject(badData("t"))},
 			ask:    targetAsk("eu-1", nil),
 			says:   "spec.connectionSecretRef.name: Invalid value: \"eu-1\": the secret does not connect: data[endpoint]",
+		},
+		"TargetOfAwaited": {
+			reason: "Kubernetes has not put a token in yet: all three may come in one file.",
+			hub:    []client.Object{awaitedObject},
+			ask:    targetAsk("eu-1", nil),
+		},
+		"AwaitedSecret": {
+			reason: "Nor has it when the Secret comes second.",
+			hub:    []client.Object{targetObject("eu-1")},
+			ask:    ask{path: ConnectionPath, object: encode(t, awaitedObject)},
 		},
 		"TargetTurnsToBad": {
 			reason: "Naming another Secret is naming one.",
