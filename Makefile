@@ -49,8 +49,23 @@ clean: down ## Stop everything and remove what was built
 ##@ Check
 
 test: kube build ## Run every test: unit, policy, integration, end to end
-	go test -timeout 30m -p 2 ./...
-	@for module in $(TEST_MODULES); do echo "go test $$module"; (cd $$module && go test -timeout 30m ./...) || exit 1; done
+	@$(MAKE) --no-print-directory --jobs=3 e2e-front-door e2e-targets test-others
+
+# The specs mostly wait, so two suites run at a time, each with its own clusters.
+# A file of specs is in one of the two, whatever its name.
+TARGET_SPECS = /(allow|between_targets|claim|credentials|drain|hub_target|in_use|policy|provider|publish|rights|workflows)[a-z_]*_test.go$$
+
+.PHONY: e2e-front-door e2e-targets test-others
+
+e2e-front-door:
+	go test -timeout 40m ./test/e2e -ginkgo.skip-file '$(TARGET_SPECS)'
+
+e2e-targets:
+	go test -timeout 40m ./test/e2e -ginkgo.focus-file '$(TARGET_SPECS)'
+
+test-others:
+	go test -timeout 40m -p 2 $$(go list ./... | grep -v /test/e2e$$)
+	@for module in $(TEST_MODULES); do echo "go test $$module"; (cd $$module && go test -timeout 40m ./...) || exit 1; done
 
 bench: kube build ## Run the benchmarks
 	@go run ./test/bench

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,15 @@ type Cargo struct {
 
 // Scope tells a kind without namespaces.
 type Scope func(schema.GroupVersionKind) (clusterScoped bool)
+
+// ScopeFrom reads what a cluster says of its kinds. A kind that it does not have
+// may exist on the target, which is asked before anything is sent there.
+func ScopeFrom(kinds meta.RESTMapper) Scope {
+	return func(kind schema.GroupVersionKind) bool {
+		mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
+		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
+	}
+}
 
 // CargoOf returns what a template sends. The namespace that a template of a kind
 // without namespaces names all the same means nothing.

@@ -13,7 +13,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-func meta(application, selector string) *metav1.ObjectMeta {
+func described(application, selector string) *metav1.ObjectMeta {
 	out := &metav1.ObjectMeta{}
 	if application != "" {
 		out.Labels = map[string]string{v1alpha1.ApplicationLabel: application}
@@ -42,32 +42,32 @@ func TestMembershipOf(t *testing.T) {
 	}{
 		"SaysNothing": {
 			reason:    "Objects that name no application share one, and go where it goes.",
-			object:    meta("", ""),
-			namespace: meta("", ""),
+			object:    described("", ""),
+			namespace: described("", ""),
 			want:      Membership{Application: "default"},
 		},
 		"Namespace": {
 			reason:    "A namespace speaks for all its objects.",
-			object:    meta("", ""),
-			namespace: meta("shop", "env=prod"),
+			object:    described("", ""),
+			namespace: described("shop", "env=prod"),
 			want:      Membership{Application: "shop", Selector: matching(map[string]string{"env": "prod"})},
 		},
 		"ObjectWins": {
 			reason:    "An object's own word counts more than its namespace's.",
-			object:    meta("cart", "env=dev"),
-			namespace: meta("shop", "env=prod"),
+			object:    described("cart", "env=dev"),
+			namespace: described("shop", "env=prod"),
 			want:      Membership{Application: "cart", Selector: matching(map[string]string{"env": "dev"})},
 		},
 		"EachByItself": {
 			reason:    "The application may be the object's own while the selector is the namespace's.",
-			object:    meta("cart", ""),
-			namespace: meta("", "env=prod"),
+			object:    described("cart", ""),
+			namespace: described("", "env=prod"),
 			want:      Membership{Application: "cart", Selector: matching(map[string]string{"env": "prod"})},
 		},
 		"SetBased": {
 			reason:    "Selectors are written as kubectl takes them.",
-			object:    meta("", "env!=dev,region in (eu-2,eu-1),!old,gpu"),
-			namespace: meta("", ""),
+			object:    described("", "env!=dev,region in (eu-2,eu-1),!old,gpu"),
+			namespace: described("", ""),
 			want: Membership{Application: "default", Selector: &metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{
 					{Key: "env", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"dev"}},
@@ -79,7 +79,7 @@ func TestMembershipOf(t *testing.T) {
 		},
 		"TwiceTheSameKey": {
 			reason: "A selector that nothing can match must not become one that something does.",
-			object: meta("", "env=dev,env=prod"),
+			object: described("", "env=dev,env=prod"),
 			want: Membership{Application: "default", Selector: &metav1.LabelSelector{
 				MatchLabels:      map[string]string{"env": "dev"},
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpIn, Values: []string{"prod"}}},
@@ -87,7 +87,7 @@ func TestMembershipOf(t *testing.T) {
 		},
 		"Greater": {
 			reason:   "The selector is kept in a LabelSelector, which knows no numbers.",
-			object:   meta("", "cpus>4"),
+			object:   described("", "cpus>4"),
 			want:     Membership{Application: "default"},
 			problems: []problem{{field.ErrorTypeInvalid, selectorField}},
 		},
@@ -103,20 +103,20 @@ func TestMembershipOf(t *testing.T) {
 		},
 		"NotAName": {
 			reason:   "A label value may be what an object's name may not.",
-			object:   meta("Shop_1", ""),
+			object:   described("Shop_1", ""),
 			problems: []problem{{field.ErrorTypeInvalid, applicationField}},
 			want:     Membership{Application: "Shop_1"},
 		},
 		"NotASelector": {
 			reason:   "A selector that cannot be read selects nothing.",
-			object:   meta("", "env in prod"),
+			object:   described("", "env in prod"),
 			problems: []problem{{field.ErrorTypeInvalid, selectorField}},
 			want:     Membership{Application: "default"},
 		},
 		"Both": {
 			reason:    "Everything that is wrong is said at once, whoever said it.",
-			object:    meta("Shop_1", ""),
-			namespace: meta("", "env in prod"),
+			object:    described("Shop_1", ""),
+			namespace: described("", "env in prod"),
 			problems:  []problem{{field.ErrorTypeInvalid, applicationField}, {field.ErrorTypeInvalid, selectorField}},
 			want:      Membership{Application: "Shop_1"},
 		},

@@ -83,20 +83,20 @@ func TestValidateNative(t *testing.T) {
 		"BadNamespace": {
 			reason:    "What the namespace says wrongly is wrong for every object that relies on it.",
 			object:    remote,
-			namespace: meta("", "env in prod"),
+			namespace: described("", "env in prod"),
 			want:      []problem{{field.ErrorTypeInvalid, selectorField}},
 		},
 		"BadNamespaceLater": {
 			reason:    "A change that could not reach a target is refused, and not silently kept.",
 			old:       remote,
 			object:    remote,
-			namespace: meta("", "env in prod"),
+			namespace: described("", "env in prod"),
 			want:      []problem{{field.ErrorTypeInvalid, selectorField}},
 		},
 		"BadNamespaceOverruled": {
 			reason:    "An object that speaks for itself does not need its namespace.",
 			object:    remoteProd,
-			namespace: meta("", "env in prod"),
+			namespace: described("", "env in prod"),
 		},
 
 		"JoinsSilently":    {reason: "An object without a selector joins any application.", object: remote, applications: []string{placed}},

@@ -13,7 +13,6 @@ import (
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/input"
-	"github.com/portico-io/portico/policies/placement"
 )
 
 // publish asks whether a target may be published, when that is news.
@@ -52,8 +51,7 @@ func (h *hearing) application(app, old *v1alpha2.KubernetesApplication) {
 			path: fmt.Sprintf("spec.resourceTemplates[%d].spec.template", i),
 		})
 	}
-	h.schedule(input.Application{Name: app.Name, Target: at}, all,
-		wants{app.Spec.TargetSelector, placement.Question{Tolerations: app.Spec.Tolerations, Cargo: policies.CargoOfApplication(app, h.scope)}})
+	h.schedule(input.Application{Name: app.Name, Target: at}, all, app.Spec.TargetSelector)
 }
 
 // resource asks about a resource that is new, whose template changed, or that
@@ -73,11 +71,7 @@ func (h *hearing) resource(resource, old *v1alpha1.KubernetesApplicationResource
 			return
 		}
 	}
-	tolerations, _ := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
-	h.schedule(app, []sent{s}, wants{selector, placement.Question{
-		Tolerations: tolerations,
-		Cargo:       policies.CargoOfResources([]v1alpha1.KubernetesApplicationResource{*resource}, h.scope),
-	}})
+	h.schedule(app, []sent{s}, selector)
 }
 
 // home is the application a resource belongs to, with the target it runs on, and
@@ -97,29 +91,13 @@ func (h *hearing) home(resource *v1alpha1.KubernetesApplicationResource) (input.
 	return out, selector
 }
 
-// wants is what an application asks for of a target, besides what policies say.
-type wants struct {
-	selector *metav1.LabelSelector
-	placement.Question
-}
-
-// schedule asks about all that an application sends, and warns when policies
-// leave no target for it.
-func (h *hearing) schedule(app input.Application, all []sent, where wants) {
-	selector, err := policies.Selector(where.selector)
+// schedule asks about all that an application sends to one target.
+func (h *hearing) schedule(app input.Application, all []sent, selects *metav1.LabelSelector) {
+	selector, err := policies.Selector(selects)
 	if err != nil || len(all) == 0 {
 		return // a selector that cannot be read is refused already
 	}
-	place := h.lookup.place(app, selector)
-	h.said = h.options.decide(h.ctx, h.Request, place, all)
-	if !h.said.Allowed() || app.Target != "" || len(h.said.Excluded) == 0 {
-		return
-	}
-	where.Selector, where.Targets, where.Frontier = selector, place.Targets, h.options.Frontier
-	where.Excluded, where.Scores = decisions.Exclusions(h.said.Excluded), h.said.Scores
-	if decision := placement.Decide(where.Question); decision.Target == "" {
-		h.asides = nowhere(h.asides, h.Namespace, decision, where.Excluded)
-	}
+	h.said = h.options.decide(h.ctx, h.Request, h.lookup.place(app, selector), all)
 }
 
 func targetName(ref *v1alpha1.TargetReference) string {

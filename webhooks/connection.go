@@ -20,9 +20,9 @@ import (
 	"github.com/portico-io/portico/policies/credentials"
 )
 
-// Secrets reads the data of a Secret as it is now: none is kept in memory.
+// Secrets reads a Secret as it is now: none is kept in memory.
 type Secrets interface {
-	Data(ctx context.Context, secret types.NamespacedName) (map[string][]byte, error)
+	Secret(ctx context.Context, name types.NamespacedName) (*corev1.Secret, error)
 }
 
 // readTimeout bounds the one look at a Secret.
@@ -58,6 +58,9 @@ func (c connections) secret(ctx context.Context, req admission.Request) (admissi
 	}
 	if named, err := c.named(ctx, req); err != nil || !named {
 		return admission.Allowed(""), err
+	}
+	if awaited(now) {
+		return admission.Allowed(""), nil
 	}
 	read, errs := c.rules.Read(now.Data)
 	if len(req.OldObject.Raw) > 0 {
@@ -102,15 +105,17 @@ func (c connections) target(ctx context.Context, req admission.Request, now, old
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	data, err := c.secrets.Data(ctx, types.NamespacedName{Namespace: req.Namespace, Name: ref.Name})
+	secret, err := c.secrets.Secret(ctx, types.NamespacedName{Namespace: req.Namespace, Name: ref.Name})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		resp.Warnings = append(resp.Warnings, shorten(fmt.Sprintf("accepted unseen: secret %s could not be read; the target's status will tell", ref.Name)))
 		return nil
+	case awaited(secret):
+		return nil
 	}
-	read, problems := c.rules.Read(data)
+	read, problems := c.rules.Read(secret.Data)
 	path := field.NewPath("spec", "connectionSecretRef", "name")
 	var errs field.ErrorList
 	for _, problem := range problems {
@@ -120,6 +125,12 @@ func (c connections) target(ctx context.Context, req admission.Request, now, old
 		warnOfExpiry(resp, ref.Name, read.Expiry)
 	}
 	return errs
+}
+
+// awaited tells a Secret that Kubernetes puts a service account's token into, a
+// moment after it was made. What comes then is judged then.
+func awaited(secret *corev1.Secret) bool {
+	return secret.Type == corev1.SecretTypeServiceAccountToken && len(secret.Data) == 0
 }
 
 func warnOfExpiry(resp *admission.Response, name string, expiry time.Time) {

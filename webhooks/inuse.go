@@ -22,17 +22,20 @@ import (
 // which is put right in a moment if it is not so any more. Before it says that
 // nothing is, it asks the API server: a cache that is behind must not orphan what
 // was placed just now.
-func inUse(cached, live client.Reader) handler {
+func inUse(o Options) handler {
 	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
 		if req.Operation != admissionv1.Delete || subresource(req) {
 			return admission.Allowed(""), nil
 		}
-		name, err := nameOf(req)
+		old, err := deleted(req)
 		if err != nil {
 			return admission.Response{}, err
 		}
-		for _, reader := range []client.Reader{cached, live} {
-			resp, err := keep(ctx, reader, req, name)
+		if withdrawn(req, old, o.Identity) {
+			return admission.Allowed(""), nil
+		}
+		for _, reader := range []client.Reader{o.Reader, o.Live} {
+			resp, err := keep(ctx, reader, req, old.Name)
 			if err != nil || !resp.Allowed || len(resp.Warnings) > 0 {
 				return resp, err
 			}
@@ -41,18 +44,28 @@ func inUse(cached, live client.Reader) handler {
 	}
 }
 
-// nameOf is the name of what is being deleted. A request to delete a collection,
-// as of a namespace that goes, names nothing but in the objects.
-func nameOf(req admission.Request) (string, error) {
-	if req.Name != "" {
-		return req.Name, nil
+// deleted is the metadata of what is being deleted. A request to delete a
+// collection, as of a namespace that goes, names nothing but in the objects.
+func deleted(req admission.Request) (*metav1.PartialObjectMetadata, error) {
+	old := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(req.OldObject.Raw, old); err != nil {
+		return nil, fmt.Errorf("reading what is being deleted: %w", err)
 	}
-	var old metav1.PartialObjectMetadata
-	if err := json.Unmarshal(req.OldObject.Raw, &old); err != nil {
-		return "", fmt.Errorf("reading what is being deleted: %w", err)
-	}
-	return old.Name, nil
+	return old, nil
 }
+
+// withdrawn tells whether a Secret is the copy of a managed cluster's connection,
+// and goes by the hands that it came from: Portico takes it back when its target
+// is pointed elsewhere, and the garbage collector when its target is gone, though
+// another of that name may have come. Refused, either would try for ever, and a
+// connection would stay that nobody asks for any more.
+func withdrawn(req admission.Request, old *metav1.PartialObjectMetadata, identity string) bool {
+	_, copied := old.Annotations[v1alpha1.CopiedFromAnnotation]
+	who := req.UserInfo.Username
+	return req.Kind.Kind == "Secret" && copied && (who == identity || who == garbageCollector)
+}
+
+const garbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
 func keep(ctx context.Context, reader client.Reader, req admission.Request, name string) (admission.Response, error) {
 	var targets v1alpha1.KubernetesTargetList

@@ -96,3 +96,34 @@ func TestInUse(t *testing.T) {
 		})
 	}
 }
+
+// TestInUseWithdrawn lets a copy go by the hands that it came from, and nothing
+// else, nor by anybody else's.
+func TestInUseWithdrawn(t *testing.T) {
+	const (
+		copied    = `{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: team-a, annotations: {workload.crossplane.io/copied-from: GKECluster.compute.gcp.crossplane.io/eu}}, data: {kubeconfig: e30=}}`
+		collector = "system:serviceaccount:kube-system:generic-garbage-collector"
+	)
+	cases := map[string]struct {
+		reason          string
+		user, path, old string
+		allowed         bool
+	}{
+		"ByPortico":      {reason: "It takes back what it copied.", user: porticoUser, path: InUseSecretPath, old: copied, allowed: true},
+		"ByCollector":    {reason: "The target it was copied for is gone; this one only has its name.", user: collector, path: InUseSecretPath, old: copied, allowed: true},
+		"BySomebody":     {reason: "The target is still reached with it.", user: "jane", path: InUseSecretPath, old: copied},
+		"ByNamespace":    {reason: "It goes after what needs it, at the next try.", user: "system:serviceaccount:kube-system:namespace-controller", path: InUseSecretPath, old: copied},
+		"Given":          {reason: "What a user wrote is not Portico's to take back.", user: porticoUser, path: InUseSecretPath, old: usedSecret},
+		"GivenCollected": {reason: "Its owner went, and the target did not.", user: collector, path: InUseSecretPath, old: usedSecret},
+		"Target":         {reason: "A target goes when nothing is on it, whoever asks.", user: porticoUser, path: InUsePath, old: usedTarget},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := front(t, published(nil), placedOn("eu-1", ""))
+			resp := post(t, h, tc.path, ask{path: tc.path, operation: admissionv1.Delete, old: tc.old, user: tc.user}.request(t))
+			if resp.Allowed != tc.allowed {
+				t.Errorf("%s It is allowed: %t, %v", tc.reason, resp.Allowed, resp.Result)
+			}
+		})
+	}
+}

@@ -3,7 +3,6 @@ package webhooks
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,12 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
-	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
-	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/policies/input"
 	"github.com/portico-io/portico/policies/placement"
 )
@@ -42,94 +39,6 @@ func native(o Options) handler {
 		resp := foresee(o, q, &cached)
 		return resp, cached.err
 	})
-}
-
-// foresee tells the user now what the scheduler, or the target's spec.allow,
-// would say later, and what policies say. What is on a target already may be
-// changed, with a warning, although the target no longer lets it in, or a policy
-// would keep it off.
-func foresee(o Options, q question, cached *lookup) admission.Response {
-	member, _ := policies.MembershipOf(q.object, cached.namespaceMeta())
-	app := cached.application(member.Application)
-	at := ""
-	switch {
-	case app == nil:
-	case app.Spec.TargetRef != nil:
-		at = app.Spec.TargetRef.Name
-	default:
-		if member.Selector == nil {
-			member.Selector = app.Spec.TargetSelector
-		}
-		if member.Tolerations == nil {
-			member.Tolerations = app.Spec.Tolerations
-		}
-	}
-	selector, err := policies.Selector(member.Selector)
-	if err != nil {
-		return admission.Allowed("") // refused already, by validation
-	}
-	said := undisputed
-	if o.asked(policyv1alpha1.Scheduling, q.Request) && !unchanged(q.object, q.old) {
-		place := cached.place(input.Application{Name: member.Application, Target: at}, selector)
-		said = o.decide(cached.ctx, q.Request, place, []sent{{object: q.object, old: q.old, new: !kinds.IsRemote(q.old)}})
-	}
-	var resp admission.Response
-	switch {
-	case !said.Allowed():
-		resp = forbidden(said)
-	case at != "":
-		resp = joins(o, q, cached.target(at))
-		resp.AuditAnnotations = withTarget(resp.AuditAnnotations, at)
-	default:
-		resp = waits(o, q, cached, placement.Question{Selector: selector, Tolerations: member.Tolerations}, said)
-	}
-	return withDecision(resp, said)
-}
-
-// joins asks the target that an object's application is on.
-func joins(o Options, q question, target *v1alpha1.KubernetesTarget) admission.Response {
-	errs := o.Frontier.ValidateNative(q.object, target)
-	switch {
-	case len(errs) > 0 && !kinds.IsRemote(q.old) && q.UserInfo.Username != o.Identity:
-		return verdict(q.Request, errs)
-	case len(errs) > 0:
-		return admission.Allowed("").WithWarnings(shorten("accepted, and not sent: " + errs[0].Detail))
-	}
-	return admission.Allowed("")
-}
-
-// withTarget notes where an object runs that is let in.
-func withTarget(annotations map[string]string, target string) map[string]string {
-	if annotations == nil {
-		return map[string]string{"target": target}
-	}
-	return annotations
-}
-
-// waits looks for a target as the scheduler will.
-func waits(o Options, q question, cached *lookup, where placement.Question, said *engine.Decision) admission.Response {
-	resp := admission.Allowed("")
-	where.Targets, where.Frontier = cached.targets(), o.Frontier
-	where.Cargo = []policies.Cargo{policies.CargoOfNative(q.object)}
-	where.Excluded, where.Scores = decisions.Exclusions(said.Excluded), said.Scores
-	decision := placement.Decide(where)
-	if decision.Target != "" {
-		return resp
-	}
-	resp.AuditAnnotations = map[string]string{"decision": "unschedulable"}
-	return nowhere(resp, cached.namespace, decision, where.Excluded)
-}
-
-// maxWarning is what an API server passes on of a warning.
-const maxWarning = 256
-
-func shorten(text string) string {
-	if len(text) <= maxWarning {
-		return text
-	}
-	// A character that was cut in two is left out: the API server drops a
-	// warning that is not UTF-8.
-	return strings.ToValidUTF8(text[:maxWarning-len("...")], "") + "..."
 }
 
 // lookup reads from the cache, and keeps the first error.
@@ -190,6 +99,15 @@ func (l *lookup) targets() []v1alpha1.KubernetesTarget {
 	list := &v1alpha1.KubernetesTargetList{}
 	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		l.keep(fmt.Errorf("listing targets: %w", err))
+	}
+	return list.Items
+}
+
+// members are the resources of an application.
+func (l *lookup) members(application string) []v1alpha1.KubernetesApplicationResource {
+	list := &v1alpha1.KubernetesApplicationResourceList{}
+	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: application}); err != nil {
+		l.keep(fmt.Errorf("listing the resources of application %s: %w", application, err))
 	}
 	return list.Items
 }

@@ -123,13 +123,23 @@ func withDecision(resp admission.Response, d *engine.Decision) admission.Respons
 // to the next question.
 func nowhere(resp admission.Response, namespace string, where placement.Decision, excluded map[string]string) admission.Response {
 	if len(excluded) == 0 {
-		return resp.WithWarnings(shorten("accepted, and waiting for a target: " + where.Why(namespace)))
+		return waits(resp, where.Why(namespace))
 	}
-	lines := []string{fmt.Sprintf("accepted, and waiting for a target: 0 of %d targets match", len(where.Exclusions))}
+	resp = waits(resp, fmt.Sprintf("0 of %d targets match", len(where.Exclusions)))
+	var lines []string
 	for _, e := range where.Exclusions {
 		lines = append(lines, fmt.Sprintf("target %s %s", e.Target, e.Why))
 	}
 	return resp.WithWarnings(decisions.Warnings(lines)...)
+}
+
+// waits says of what is let in why it runs nowhere yet.
+func waits(resp admission.Response, why string) admission.Response {
+	if resp.AuditAnnotations == nil {
+		resp.AuditAnnotations = map[string]string{}
+	}
+	resp.AuditAnnotations["decision"] = "unschedulable"
+	return resp.WithWarnings(shorten("accepted, and waiting for a target: " + why))
 }
 
 // unchanged tells an update of nothing that policies see and Portico sends.

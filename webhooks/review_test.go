@@ -95,10 +95,9 @@ func serveRuled(asker *decisions.Asker, reader client.Reader) http.Handler {
 // liveSecrets reads Secrets as the manager does.
 type liveSecrets struct{ client.Reader }
 
-func (s liveSecrets) Data(ctx context.Context, key types.NamespacedName) (map[string][]byte, error) {
+func (s liveSecrets) Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := s.Get(ctx, key, secret)
-	return secret.Data, err
+	return secret, s.Get(ctx, key, secret)
 }
 
 // ask is a question an API server asks.

@@ -87,8 +87,8 @@ func Register(server webhook.Server, o Options) {
 		NativePath:        {asking(o.Policies, native(o)), deny},
 		WorkloadPath:      {asking(o.Policies, workload(o, connect)), deny},
 		ConnectionPath:    {connect.secret, allow},
-		InUsePath:         {inUse(o.Reader, o.Live), deny},
-		InUseSecretPath:   {inUse(o.Reader, o.Live), allow},
+		InUsePath:         {inUse(o), deny},
+		InUseSecretPath:   {inUse(o), allow},
 	} {
 		server.Register(path, budget(&admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}}))
 	}

@@ -288,7 +288,7 @@ func TestValidateWorkload(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.path = WorkloadPath
-			hooks := front(t)
+			hooks := front(t, target("eu-1", nil))
 			if diff := cmp.Diff(tc.want, summary(t, hooks, tc.ask)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

@@ -52,7 +52,11 @@ func workload(o Options, c connections) handler {
 		if !h.said.Allowed() {
 			resp = forbidden(h.said)
 		}
-		return withDecision(resp, h.said).WithWarnings(h.asides.Warnings...), nil
+		resp = withDecision(resp, h.said).WithWarnings(h.asides.Warnings...)
+		if resp.Allowed && h.unplaced != nil {
+			h.unplaced(&resp) // a warning, which is not worth a refusal when the cache fails
+		}
+		return resp, nil
 	}
 }
 
@@ -69,6 +73,9 @@ type hearing struct {
 	asides admission.Response
 	// published is the target that a request is about, if it is.
 	published, publishedBefore *v1alpha1.KubernetesTarget
+	// unplaced tells, once all is well, whether any target would do; nil for what
+	// has one.
+	unplaced func(*admission.Response)
 }
 
 // judge asks what is wrong with an object, which rights it takes, and whether
@@ -108,8 +115,16 @@ func judge[T any, P interface {
 }
 
 func (h *hearing) letIn(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
-	if errs := policies.KeepApplicationPlaced(app, old); len(errs) > 0 || app.Spec.TargetRef == nil {
+	if errs := policies.KeepApplicationPlaced(app, old); len(errs) > 0 {
 		return errs
+	}
+	if app.Spec.TargetRef == nil {
+		h.unplaced = func(resp *admission.Response) {
+			around := h.surroundings(app.Name)
+			q, err := around.Application(app, "")
+			h.foresee(resp, q, err)
+		}
+		return nil
 	}
 	return h.options.Frontier.ValidateApplication(app, old, h.lookup.target(app.Spec.TargetRef.Name), h.scope)
 }
@@ -127,6 +142,7 @@ func (h *hearing) letInResource(resource, old *v1alpha1.KubernetesApplicationRes
 		}
 	}
 	if ref == nil {
+		h.unplaced = func(resp *admission.Response) { h.foreseeResource(resp, resource) }
 		return nil
 	}
 	return h.options.Frontier.ValidateResource(resource, old, h.lookup.target(ref.Name), h.scope)

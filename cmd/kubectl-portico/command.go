@@ -21,6 +21,7 @@ type session struct {
 	hub       client.Client
 	namespace string
 	out       io.Writer
+	portico   string // the namespace that Portico runs in
 }
 
 func newCommand(out, errs io.Writer) *cobra.Command {

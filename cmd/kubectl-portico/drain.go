@@ -57,6 +57,7 @@ func (s *session) drain() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to go on before giving up; 0 is as long as it takes")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would move where, and change nothing")
+	cmd.Flags().StringVar(&s.portico, "portico-namespace", "portico-system", "the namespace that Portico runs in, which targets let nothing in to; for --dry-run")
 	return cmd
 }
 
@@ -85,7 +86,7 @@ func (s *session) drainTarget(ctx context.Context, name string, dryRun bool) err
 		case err != nil:
 			return fmt.Errorf("moving %s: %w", u, err)
 		case why != "":
-			s.say("%s stays: %s", u, why)
+			s.say("%s", why)
 			stayed = append(stayed, u.String())
 		default:
 			s.say("%s has left target %s", u, name)
@@ -132,8 +133,8 @@ func (s *session) foresee(ctx context.Context, from string, units []unit) error 
 // may be of an earlier attempt.
 const patience = 2 * time.Second
 
-// move asks for a move and sees it through. It returns why the unit stays, if it
-// does, and takes the request back.
+// move asks for a move and sees it through. It returns that the unit stays and
+// why, if it does, and takes the request back.
 func (s *session) move(ctx context.Context, u unit, from string) (why string, err error) {
 	if err := s.ask(ctx, u, from); err != nil {
 		return "", err
@@ -176,9 +177,10 @@ type sight struct {
 
 func (s *session) look(ctx context.Context, u unit, from string) (sight, error) {
 	object, at, conditions, err := s.read(ctx, u)
-	if err != nil {
-		return sight{}, client.IgnoreNotFound(err)
+	if client.IgnoreNotFound(err) != nil {
+		return sight{}, err
 	}
+	deleted := err != nil
 	members, err := s.members(ctx, u)
 	if err != nil {
 		return sight{}, err
@@ -196,6 +198,8 @@ func (s *session) look(ctx context.Context, u unit, from string) (sight, error) 
 	scheduled := meta.FindStatusCondition(conditions, v1alpha1.Scheduled)
 	_, asked := object.GetAnnotations()[v1alpha1.MoveFromAnnotation]
 	switch {
+	case deleted: // by somebody else; what it had there goes
+		return sight{gone: here == 0}, nil
 	case at == from && asked && scheduled != nil && scheduled.Reason == v1alpha1.ReasonCannotMove:
 		return sight{refusal: scheduled.Message}, nil
 	case at == from:

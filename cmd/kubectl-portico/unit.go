@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
@@ -120,6 +118,7 @@ func (s *session) takeBack(ctx context.Context, u unit, from string) error {
 	return s.annotate(ctx, object, func(annotations map[string]string) { delete(annotations, v1alpha1.MoveFromAnnotation) })
 }
 
+// annotate changes the annotations of what is still there.
 func (s *session) annotate(ctx context.Context, object client.Object, change func(map[string]string)) error {
 	before := object.DeepCopyObject().(client.Object)
 	annotations := object.GetAnnotations()
@@ -128,7 +127,7 @@ func (s *session) annotate(ctx context.Context, object client.Object, change fun
 	}
 	change(annotations)
 	object.SetAnnotations(annotations)
-	return s.hub.Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(manager))
+	return client.IgnoreNotFound(s.hub.Patch(ctx, object, client.MergeFrom(before), client.FieldOwner(manager)))
 }
 
 func (s *session) setUnschedulable(ctx context.Context, target *v1alpha1.KubernetesTarget, on bool) error {
@@ -155,31 +154,27 @@ func (s *session) decide(ctx context.Context, u unit, from string) (placement.De
 	if err != nil {
 		return placement.Decision{}, err
 	}
-	var selects *metav1.LabelSelector
-	var tolerations []corev1.Toleration
-	switch o := object.(type) {
-	case *v1alpha2.KubernetesApplication:
-		selects, tolerations = o.Spec.TargetSelector, o.Spec.Tolerations
-	case *v1alpha1.KubernetesApplicationResource:
-		selects = o.Spec.TargetSelector
-		tolerations, _ = policies.TolerationsOf(o, &metav1.ObjectMeta{})
-	}
-	selector, err := policies.Selector(selects)
-	if err != nil {
-		return placement.Decision{}, fmt.Errorf("reading the target selector of %s: %w", u, err)
-	}
 	var targets v1alpha1.KubernetesTargetList
 	if err := s.hub.List(ctx, &targets, client.InNamespace(s.namespace)); err != nil {
 		return placement.Decision{}, err
 	}
-	all, err := s.resources(ctx)
+	resources, err := s.resources(ctx)
 	if err != nil {
 		return placement.Decision{}, err
 	}
-	members := slices.DeleteFunc(slices.Clone(all), func(r v1alpha1.KubernetesApplicationResource) bool { return unitOf(&r) != u })
-	return placement.Decide(placement.Question{
-		Selector: selector, Tolerations: tolerations, Targets: targets.Items, Placed: placement.Placed(all),
-		Excluded: placement.Leaving(from, targets.Items, members),
-		Cargo:    policies.CargoOfResources(members, func(schema.GroupVersionKind) bool { return false }),
-	}), nil
+	around := placement.Surroundings{
+		Targets: targets.Items, Resources: resources,
+		Frontier: policies.Frontier{Portico: s.portico}, Scope: policies.ScopeFrom(s.hub.RESTMapper()),
+	}
+	var q placement.Question
+	switch o := object.(type) {
+	case *v1alpha2.KubernetesApplication:
+		q, err = around.Application(o, from)
+	case *v1alpha1.KubernetesApplicationResource:
+		q, err = around.Resource(o, from)
+	}
+	if err != nil {
+		return placement.Decision{}, fmt.Errorf("placing %s: %w", u, err)
+	}
+	return placement.Decide(q), nil
 }

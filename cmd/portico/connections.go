@@ -15,13 +15,13 @@ import (
 // secrets reads Secrets for the webhooks, from the hub itself.
 type secrets struct{ client.Reader }
 
-// Data implements webhooks.Secrets.
-func (s secrets) Data(ctx context.Context, key types.NamespacedName) (map[string][]byte, error) {
+// Secret implements webhooks.Secrets.
+func (s secrets) Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	if err := s.Get(ctx, key, secret); err != nil {
 		return nil, err
 	}
-	return secret.Data, nil
+	return secret, nil
 }
 
 // rules are what connection Secrets are judged by.

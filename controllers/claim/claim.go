@@ -61,6 +61,7 @@ type Controller struct {
 	watches  *watches.Watches
 	changed  chan event.TypedGenericEvent[reconcile.Request]
 	life     context.Context //nolint:containedctx // of the watch
+	obstacles
 }
 
 // SetupWithManager adds the controller. life bounds its watch of claims.
@@ -71,9 +72,10 @@ func SetupWithManager(life context.Context, mgr ctrl.Manager) error {
 	}
 	c := &Controller{
 		hub: mgr.GetClient(), live: mgr.GetAPIReader(), dynamic: clients, mapper: mgr.GetRESTMapper(),
-		recorder: mgr.GetEventRecorder("portico"),
-		changed:  make(chan event.TypedGenericEvent[reconcile.Request], 1024),
-		life:     life,
+		recorder:  mgr.GetEventRecorder("portico"),
+		changed:   make(chan event.TypedGenericEvent[reconcile.Request], 1024),
+		life:      life,
+		obstacles: obstacles{byClaim: map[types.NamespacedName]types.NamespacedName{}},
 	}
 	c.watches = watches.New(life, watches.Options{
 		Client: clients,
@@ -90,7 +92,7 @@ func SetupWithManager(life context.Context, mgr ctrl.Manager) error {
 		Watches(definition, handler.EnqueueRequestsFromMapFunc(kind), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(namesake), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret)).
 		WatchesRawSource(source.Channel(c.changed, handler.TypedFuncs[reconcile.Request, reconcile.Request]{
 			GenericFunc: func(_ context.Context, e event.TypedGenericEvent[reconcile.Request], q queue) { q.Add(e.Object) },
 		})).
@@ -115,12 +117,17 @@ func namesake(_ context.Context, target client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(target)}}
 }
 
-func ofSecret(_ context.Context, secret client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(secret)
-	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != computev1alpha1.KubernetesClusterKind {
-		return nil
+// ofSecret asks for the claim that controls a Secret, and those it is in the way of.
+func (c *Controller) ofSecret(_ context.Context, secret client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, claim := range c.behind(client.ObjectKeyFromObject(secret)) {
+		out = append(out, reconcile.Request{NamespacedName: claim})
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: owner.Name}}}
+	owner := metav1.GetControllerOf(secret)
+	if owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == computev1alpha1.KubernetesClusterKind {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: owner.Name}})
+	}
+	return out
 }
 
 // Reconcile publishes one claim, or begins to watch them all.
@@ -136,6 +143,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return c.watch(ctx, mapping.Resource)
 	}
 	claim, err := c.dynamic.Resource(mapping.Resource).Namespace(req.Namespace).Get(ctx, req.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		c.forget(req.NamespacedName)
+	}
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -178,11 +188,16 @@ func (c *Controller) publish(ctx context.Context, claim *unstructured.Unstructur
 	if err != nil {
 		return err
 	}
-	secret, err := c.secret(ctx, claim)
+	at := types.NamespacedName{Namespace: claim.GetNamespace(), Name: publication.ClaimSecret(claim)}
+	c.note(client.ObjectKeyFromObject(claim), at)
+	secret, err := c.secret(ctx, at)
 	if err != nil {
 		return err
 	}
 	desired, changed, refusal := publication.ForClaim(claim, secret, existing)
+	if refusal == nil || refusal.Reason != v1alpha1.ReasonSecretNotControlled {
+		c.forget(client.ObjectKeyFromObject(claim))
+	}
 	switch {
 	case refusal != nil:
 		narrate.Tell(c.recorder, claim, "Publish", narrate.Event{Warning: true, Reason: refusal.Reason, Note: refusal.Message})
@@ -218,9 +233,8 @@ func (c *Controller) target(ctx context.Context, key types.NamespacedName) (*v1a
 	return target, nil
 }
 
-// secret reads whose the claim's Secret is, and not what is in it.
-func (c *Controller) secret(ctx context.Context, claim *unstructured.Unstructured) (metav1.Object, error) {
-	key := types.NamespacedName{Namespace: claim.GetNamespace(), Name: publication.ClaimSecret(claim)}
+// secret reads whose a claim's Secret is, and not what is in it.
+func (c *Controller) secret(ctx context.Context, key types.NamespacedName) (metav1.Object, error) {
 	if key.Name == "" {
 		return nil, nil //nolint:nilnil // none is an answer
 	}

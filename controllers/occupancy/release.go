@@ -29,17 +29,14 @@ func (c *Controller) release(ctx context.Context, target *v1alpha1.KubernetesTar
 			return err
 		}
 	}
-	list := policies.LeftBehind(on)
+	// Told before it is done: what fails halfway is tried again, with fewer left.
+	narrate.Tell(c.recorder, target, "Release", narrate.Event{Warning: true, Reason: v1alpha1.ReasonTargetReleased,
+		Note: fmt.Sprintf("given up with %d resources on it; on its cluster stays behind: %s", len(on), policies.LeftBehind(on))})
 	var errs []error
 	for i := range on {
 		errs = append(errs, c.letGo(ctx, target.Name, &on[i]))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	narrate.Tell(c.recorder, target, "Release", narrate.Event{Warning: true, Reason: v1alpha1.ReasonTargetReleased,
-		Note: fmt.Sprintf("given up with %d resources on it; on its cluster stays behind: %s", len(on), list)})
-	return nil
+	return errors.Join(errs...)
 }
 
 func (c *Controller) unplace(ctx context.Context, target string, app *v1alpha2.KubernetesApplication) error {
@@ -54,7 +51,8 @@ func (c *Controller) unplace(ctx context.Context, target string, app *v1alpha2.K
 	}
 	before = app.DeepCopy()
 	meta.SetStatusCondition(&app.Status.Conditions, condition(target, app.Generation))
-	if err := c.hub.Status().Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.TargetManager)); err != nil {
+	// Not locked: what fails now is not tried again, because nothing is placed there any more.
+	if err := c.hub.Status().Patch(ctx, app, client.MergeFrom(before), client.FieldOwner(v1alpha1.TargetManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of application %s: %w", app.Name, err))
 	}
 	return nil
@@ -95,7 +93,7 @@ func (c *Controller) letGo(ctx context.Context, target string, resource *v1alpha
 		gone.Type = kind
 		meta.SetStatusCondition(&status.Conditions, gone)
 	}
-	if err := c.hub.Status().Patch(ctx, resource, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.TargetManager)); err != nil {
+	if err := c.hub.Status().Patch(ctx, resource, client.MergeFrom(before), client.FieldOwner(v1alpha1.TargetManager)); err != nil { // not locked, see above
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of resource %s: %w", resource.Name, err))
 	}
 	return nil

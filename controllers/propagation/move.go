@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
 )
 
 // A resource moves in three steps, each of which may be repeated:
@@ -108,6 +110,13 @@ func (c *Controller) arrived(ctx context.Context, j *journey) error {
 	if !names(j.resource.Spec.LeavingTargetRef, j.target) || j.resource.Spec.TargetRef == nil {
 		return errWait // the change is on its way to the cache
 	}
+	target := &v1alpha1.KubernetesTarget{}
+	if err := c.hub.Get(ctx, j.target, target); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading target %s: %w", j.target, err)
+	}
+	if target.DeletionTimestamp != nil && policies.Released(target) {
+		return errWait // what is there stays behind, and the resource is about to be let go
+	}
 	members := []v1alpha1.KubernetesApplicationResource{*j.resource}
 	if name, ok := j.resource.Labels[v1alpha1.ApplicationLabel]; ok {
 		list, err := c.companions(ctx, j.resource.Namespace, name)
@@ -167,10 +176,39 @@ func (c *Controller) tellCompanions(before, after any) {
 	}
 }
 
+// shared tells whether the object is the one on the new target as well: both lead
+// to one cluster, which was published twice.
+func (c *Controller) shared(ctx context.Context, j *journey) (bool, error) {
+	if j.standing != inSync && j.standing != drifted || j.resource.Spec.TargetRef == nil || j.resource.DeletionTimestamp != nil || orphaned(j.resource) {
+		return false, nil
+	}
+	to := j.resource.Spec.TargetRef.Name
+	connection, err := c.clusters.Get(types.NamespacedName{Namespace: j.resource.Namespace, Name: to})
+	if err != nil || connection.Client() == nil {
+		return false, errNotArrived // it is away again
+	}
+	there := &metav1.PartialObjectMetadata{}
+	there.SetGroupVersionKind(j.desired.GroupVersionKind())
+	call, cancel := connection.Context(ctx)
+	defer cancel()
+	err = connection.Client().Get(call, client.ObjectKeyFromObject(j.desired), there)
+	if client.IgnoreNotFound(err) != nil {
+		if clusters.Lost(err) {
+			connection.Suspect()
+		}
+		return false, fmt.Errorf("reading %s on target %s: %w", j.desired.GetKind(), to, err)
+	}
+	return err == nil && there.UID == j.observed.GetUID(), nil
+}
+
 // leave takes the object off the target that its resource leaves.
 func (c *Controller) leave(ctx context.Context, j *journey) error {
+	shared, err := c.shared(ctx, j)
+	if err != nil {
+		return err
+	}
 	switch {
-	case j.standing == absent || j.standing == foreign:
+	case j.standing == absent || j.standing == foreign || j.standing == itself || shared:
 	case orphaned(j.resource):
 		if err := c.unmark(ctx, j); err != nil {
 			return err

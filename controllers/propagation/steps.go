@@ -178,7 +178,7 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 	switch j.standing {
 	case itself:
 		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s is itself what would run on target %s, because that target is this hub; it was not touched: "+
-			"choose another target, or use a KubernetesApplication whose template names another namespace",
+			"choose another target, or use a KubernetesApplicationResource whose template names another namespace",
 			j.desired.GetKind(), j.desired.GetName(), j.target.Name))
 		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
 		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)

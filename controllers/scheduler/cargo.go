@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -14,42 +12,33 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/placement"
 )
 
 // customs knows what targets let in.
 type customs struct {
 	frontier policies.Frontier
-	kinds    meta.RESTMapper // of the hub
+	scope    policies.Scope // of the hub
 }
 
-// clusterScoped is a policies.Scope. A kind that the hub does not have may exist
-// on the target, which is asked before anything is sent there.
-func (c customs) clusterScoped(kind schema.GroupVersionKind) bool {
-	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
-	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
-}
-
-// members are an application's resources.
-func members(ctx context.Context, hub client.Reader, app *v1alpha2.KubernetesApplication) ([]v1alpha1.KubernetesApplicationResource, error) {
-	var list v1alpha1.KubernetesApplicationResourceList
-	err := hub.List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name})
-	if err != nil {
-		return nil, fmt.Errorf("listing the resources of application %s: %w", client.ObjectKeyFromObject(app), err)
+// around is what placing something in a namespace takes.
+func (c customs) around(ctx context.Context, hub client.Reader, namespace string) (placement.Surroundings, error) {
+	var targets v1alpha1.KubernetesTargetList
+	if err := hub.List(ctx, &targets, client.InNamespace(namespace)); err != nil {
+		return placement.Surroundings{}, fmt.Errorf("listing targets: %w", err)
 	}
-	return list.Items, nil
+	var resources v1alpha1.KubernetesApplicationResourceList
+	if err := hub.List(ctx, &resources, client.InNamespace(namespace)); err != nil {
+		return placement.Surroundings{}, fmt.Errorf("listing resources: %w", err)
+	}
+	return placement.Surroundings{Targets: targets.Items, Resources: resources.Items, Frontier: c.frontier, Scope: c.scope}, nil
 }
 
-// cargo is what an application sends. One that Portico made for native objects
-// sends nothing until the first of them is a member: where it may go cannot be
-// told before, and it makes no second choice.
-func (c customs) cargo(ctx context.Context, hub client.Reader, app *v1alpha2.KubernetesApplication) (_ []policies.Cargo, ready bool, _ error) {
-	resources, err := members(ctx, hub, app)
-	if err != nil {
-		return nil, false, err
-	}
-	sends := policies.CargoOfResources(resources, c.clusterScoped)
-	sends = append(sends, policies.CargoOfApplication(app, c.clusterScoped)...)
-	return sends, len(resources) > 0 || app.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor, nil
+// ready tells an application that can be placed. One that Portico made for native
+// objects sends nothing until the first of them is a member: where it may go
+// cannot be told before, and it makes no second choice.
+func ready(app *v1alpha2.KubernetesApplication, members []v1alpha1.KubernetesApplicationResource) bool {
+	return len(members) > 0 || app.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor
 }
 
 // created passes what is new.

@@ -3,8 +3,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"maps"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,9 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/api/workload/v1alpha2"
-	"github.com/portico-io/portico/policies/decisions"
-	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/policies/placement"
 )
 
@@ -26,35 +21,13 @@ func leaves(object client.Object) (target string, asked bool) {
 	return target, asked
 }
 
-// stays is the condition of an object that cannot move.
-func stays(object client.Object, from string, decision placement.Decision) metav1.Condition {
+// stays is the condition of an object, an application or a resource, that cannot
+// move.
+func stays(object client.Object, what, from string, decision placement.Decision) metav1.Condition {
 	return metav1.Condition{
 		Type: v1alpha1.Scheduled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotMove, ObservedGeneration: object.GetGeneration(),
-		Message: fmt.Sprintf("%s stays on target %s, which it is to leave: %s", object.GetName(), from, decision.Why(object.GetNamespace())),
+		Message: fmt.Sprintf("%s %s stays on target %s, which it is to leave: %s", what, object.GetName(), from, decision.Why(object.GetNamespace())),
 	}
-}
-
-// leaving are the targets that what moves cannot go to, and why: those that it is
-// on its way from come first, then what policies say. When they deny it any
-// target, it stays where it is.
-func leaving(from string, q placement.Question, members []v1alpha1.KubernetesApplicationResource, said *engine.Decision) map[string]string {
-	out := map[string]string{}
-	if !said.Allowed() {
-		for _, target := range q.Targets {
-			out[target.Name] = "is denied by " + strings.Join(decisions.Lines(said.Denied), ", and by ")
-		}
-	}
-	maps.Copy(out, q.Excluded)
-	maps.Copy(out, placement.Leaving(from, q.Targets, members))
-	return out
-}
-
-func (c *Controller) members(ctx context.Context, app *v1alpha2.KubernetesApplication) ([]v1alpha1.KubernetesApplicationResource, error) {
-	var list v1alpha1.KubernetesApplicationResourceList
-	if err := c.hub.List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name}); err != nil {
-		return nil, fmt.Errorf("listing the resources of application %s: %w", client.ObjectKeyFromObject(app), err)
-	}
-	return list.Items, nil
 }
 
 // left passes a resource that has left its last target: its application may move

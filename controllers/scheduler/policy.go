@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -104,6 +105,22 @@ func denied(object client.Object, said *engine.Decision) metav1.Condition {
 		Type: v1alpha1.Scheduled, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: object.GetGeneration(),
 		Message: strings.Join(decisions.Lines(said.Denied), "; "),
 	}
+}
+
+// obey narrows the question where something may run by what policies say. What it
+// is on its way from comes first. When they deny it any target, it stays where it
+// is.
+func obey(q placement.Question, said *engine.Decision) placement.Question {
+	excluded := map[string]string{}
+	if !said.Allowed() {
+		for _, target := range q.Targets {
+			excluded[target.Name] = "is denied by " + strings.Join(decisions.Lines(said.Denied), ", and by ")
+		}
+	}
+	maps.Copy(excluded, decisions.Exclusions(said.Excluded))
+	maps.Copy(excluded, q.Excluded)
+	q.Excluded, q.Scores = excluded, said.Scores
+	return q
 }
 
 // again is how soon to ask again what policies said this of. What they deny they

@@ -109,17 +109,19 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-func TestLeavingUnderPolicies(t *testing.T) {
+func TestObey(t *testing.T) {
 	targets := []v1alpha1.KubernetesTarget{{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}, {ObjectMeta: metav1.ObjectMeta{Name: "us"}}}
-	q := placement.Question{Targets: targets, Excluded: map[string]string{"us": "is excluded"}}
-	got := leaving("eu", q, nil, &engine.Decision{})
-	if diff := cmp.Diff(map[string]string{"eu": "is the one to leave", "us": "is excluded"}, got); diff != "" {
+	q := placement.Question{Targets: targets, Excluded: map[string]string{"eu": "is the one to leave"}}
+	got := obey(q, &engine.Decision{Excluded: []engine.Finding{{Policy: "p", Code: "A", Message: "no", Target: "us"}}, Scores: map[string]float64{"us": 3}})
+	if len(got.Excluded) != 2 || got.Excluded["eu"] != "is the one to leave" || got.Scores["us"] != 3 {
+		t.Errorf("%+v", got)
+	}
+	got = obey(q, &engine.Decision{Denied: []engine.Finding{{Policy: "p", Code: "A", Message: "no"}}})
+	if diff := cmp.Diff(map[string]string{"eu": "is the one to leave", "us": "is denied by policy p: A: no"}, got.Excluded); diff != "" {
 		t.Error(diff)
 	}
-	q.Excluded = nil
-	got = leaving("eu", q, nil, &engine.Decision{Denied: []engine.Finding{{Policy: "p", Code: "A", Message: "no"}}})
-	if diff := cmp.Diff(map[string]string{"eu": "is the one to leave", "us": "is denied by policy p: A: no"}, got); diff != "" {
-		t.Error(diff)
+	if len(q.Excluded) != 1 {
+		t.Errorf("the question was changed: %v", q.Excluded)
 	}
 }
 

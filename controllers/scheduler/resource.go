@@ -15,8 +15,6 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/policies"
-	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/input"
 	"github.com/portico-io/portico/policies/placement"
 )
@@ -72,39 +70,29 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if !unsettled(resource) {
 		return reconcile.Result{}, nil
 	}
-	tolerations, malformed := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
-	if len(malformed) > 0 { // admission was away
-		return reconcile.Result{}, reconcile.TerminalError(malformed.ToAggregate())
-	}
-	q, err := ask(ctx, r.hub, resource.Namespace, resource.Spec.TargetSelector, placement.Question{
-		Tolerations: tolerations, Frontier: r.customs.frontier,
-		Cargo: policies.CargoOfResources([]v1alpha1.KubernetesApplicationResource{*resource}, r.customs.clusterScoped),
-	})
+	around, err := r.customs.around(ctx, r.hub, resource.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	itself := []v1alpha1.KubernetesApplicationResource{*resource}
-	said, err := r.council.hear(ctx, resource.Namespace, input.Application{}, q, sends(nil, itself))
+	from, _ := leaves(resource)
+	q, err := around.Resource(resource, from)
+	if err != nil { // admission was away
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
+	said, err := r.council.hear(ctx, resource.Namespace, input.Application{}, q, sends(nil, []v1alpha1.KubernetesApplicationResource{*resource}))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	q.Excluded, q.Scores = decisions.Exclusions(said.Excluded), said.Scores
-	from, asked := leaves(resource)
-	if asked {
-		q.Excluded = leaving(from, q, itself, said)
-	}
-	decision := placement.Decide(q)
+	decision := placement.Decide(obey(q, said))
 	if at := resource.Spec.TargetRef; at != nil && at.Name != from {
 		decision.Target = at.Name // it is where it wants to be
-	} else if at == nil && !said.Allowed() {
-		decision.Target = ""
 	}
 	before := resource.DeepCopy()
 	locked := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if decision.Target == "" {
 		var told []narrate.Event
 		if resource.Spec.TargetRef != nil {
-			stuck := stays(resource, from, decision)
+			stuck := stays(resource, "resource", from, decision)
 			meta.SetStatusCondition(&resource.Status.Conditions, stuck)
 			told = append(told, narrate.Event{Warning: true, Reason: stuck.Reason, Note: stuck.Message})
 		} else {

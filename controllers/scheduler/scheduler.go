@@ -43,7 +43,7 @@ type Controller struct {
 // SetupWithManager adds the controllers. frontier is what targets let in by
 // default, and asker asks the policies.
 func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier, asker *decisions.Asker) error {
-	customs := customs{frontier: frontier, kinds: mgr.GetRESTMapper()}
+	customs := customs{frontier: frontier, scope: policies.ScopeFrom(mgr.GetRESTMapper())}
 	council := council{hub: mgr.GetClient(), asker: asker}
 	c := &Controller{hub: mgr.GetClient(), customs: customs, council: council, recorder: mgr.GetEventRecorder("portico")}
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -105,19 +105,17 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if at != nil && at.Name != from {
 		return reconcile.Result{}, c.place(ctx, app, at.Name, "") // it is where it wants to be
 	}
-	cargo, ready, err := c.customs.cargo(ctx, c.hub, app)
-	if err != nil || !ready && !asked {
-		return reconcile.Result{}, err
-	}
-	q, err := ask(ctx, c.hub, app.Namespace, app.Spec.TargetSelector, placement.Question{
-		Tolerations: app.Spec.Tolerations, Frontier: c.customs.frontier, Cargo: cargo,
-	})
+	around, err := c.customs.around(ctx, c.hub, app.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	members, err := c.members(ctx, app)
+	members := around.Members(app.Name)
+	if !asked && !ready(app, members) {
+		return reconcile.Result{}, nil
+	}
+	q, err := around.Application(app, from)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
 	said, err := c.council.hear(ctx, app.Namespace, input.Application{Name: app.Name}, q, sends(app, members))
 	if err != nil {
@@ -126,16 +124,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !said.Allowed() && app.Spec.TargetRef == nil {
 		return reconcile.Result{RequeueAfter: again(said)}, c.report(ctx, app, denied(app, said))
 	}
-	q.Excluded, q.Scores = decisions.Exclusions(said.Excluded), said.Scores
-	if asked {
-		q.Excluded = leaving(from, q, members, said)
-	}
-	decision := placement.Decide(q)
+	decision := placement.Decide(obey(q, said))
 	switch {
 	case decision.Target != "":
 		return reconcile.Result{}, c.place(ctx, app, decision.Target, decision.Because())
 	case app.Spec.TargetRef != nil:
-		stuck := stays(app, from, decision)
+		stuck := stays(app, "application", from, decision)
 		news := narrate.Event{Warning: true, Reason: stuck.Reason, Note: stuck.Message}
 		if known := meta.FindStatusCondition(app.Status.Conditions, stuck.Type); known != nil && known.Message == stuck.Message {
 			return reconcile.Result{RequeueAfter: again(said)}, nil
@@ -173,26 +167,6 @@ func nowhere(object client.Object, decision placement.Decision) metav1.Condition
 		Type: v1alpha1.Scheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoMatchingTarget,
 		Message: decision.Why(object.GetNamespace()), ObservedGeneration: object.GetGeneration(),
 	}
-}
-
-// ask completes the question where in a namespace what has this selector may run;
-// it says already what else matters. A selector that is malformed is a terminal
-// error.
-func ask(ctx context.Context, hub client.Reader, namespace string, selects *metav1.LabelSelector, q placement.Question) (placement.Question, error) {
-	selector, err := policies.Selector(selects)
-	if err != nil {
-		return placement.Question{}, reconcile.TerminalError(fmt.Errorf("reading a target selector: %w", err))
-	}
-	var targets v1alpha1.KubernetesTargetList
-	if err := hub.List(ctx, &targets, client.InNamespace(namespace)); err != nil {
-		return placement.Question{}, fmt.Errorf("listing targets: %w", err)
-	}
-	var resources v1alpha1.KubernetesApplicationResourceList
-	if err := hub.List(ctx, &resources, client.InNamespace(namespace)); err != nil {
-		return placement.Question{}, fmt.Errorf("counting placed resources: %w", err)
-	}
-	q.Selector, q.Targets, q.Placed = selector, targets.Items, placement.Placed(resources.Items)
-	return q, nil
 }
 
 func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, condition metav1.Condition) error {

@@ -28,7 +28,7 @@ func (m maker) kubeconfigs() []Case {
 		{Name: "other-version", Reason: "The decoder names the version.", Says: config, values: file("{apiVersion: " + mark + "/v9, kind: Config}")},
 		{Name: "html", Reason: "A sign-in page was saved instead.", Says: kind, values: file("<html><body>" + mark + "</body></html>")},
 		{Name: "binary", Reason: "What is not text is not YAML.", Says: config, values: file("\x7fELF\x00\x01\xff" + mark)},
-		{Name: "noise", Reason: "A mebibyte of noise is refused unread.", Says: "Too long", values: file(noise(900 << 10))},
+		{Name: "noise", Reason: "A mebibyte of noise, as much as a Secret may hold, is refused unread.", Says: "Too long", values: file(noise(1<<20 - 64))},
 		{Name: "less-noise", Reason: "And less of it is not YAML.", Says: config, values: file(noise(300 << 10))},
 		{Name: "deep", Reason: "Nobody nests so deep.", Says: config, values: file(strings.Repeat("[", 20000) + mark + strings.Repeat("]", 20000))},
 		{Name: "in-base64", Reason: "Data is encoded once, by the API.", Says: "it looks base64-encoded twice", values: file(encode(whole + "# " + mark))},

@@ -36,19 +36,24 @@ func (b *system) latency(ctx context.Context, prefix string) error {
 		names := called(prefix, b.pairs)
 		for i := range b.samples {
 			started := time.Now()
-			if err := b.change(ctx, names[i%len(names)], i); err != nil {
+			if err := b.change(ctx, namespace, names[i%len(names)], i); err != nil {
 				return err
 			}
 			seen := make(chan error, 2)
-			var there, here time.Duration
-			go func() { seen <- arrival(ctx, onTarget, i, started, &there) }()
-			go func() { seen <- arrival(ctx, onHub, i, started, &here) }()
+			var there, here float64
+			follow := func(events watch.Interface, took *float64) {
+				var err error
+				*took, err = arrival(ctx, events, started, ticked(i))
+				seen <- err
+			}
+			go follow(onTarget, &there)
+			go follow(onHub, &here)
 			for range cap(seen) {
 				if err := <-seen; err != nil {
-					return err
+					return fmt.Errorf("sample %d: %w", i, err)
 				}
 			}
-			target, hub = append(target, there.Seconds()*1000), append(hub, here.Seconds()*1000)
+			target, hub = append(target, there), append(hub, here)
 		}
 		return nil
 	})
@@ -63,7 +68,7 @@ func (b *system) latency(ctx context.Context, prefix string) error {
 	return nil
 }
 
-func (b *system) change(ctx context.Context, name string, sample int) error {
+func (b *system) change(ctx context.Context, namespace, name string, sample int) error {
 	now := time.Now().UTC().Format(time.RFC3339)
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True","reason":"Bench","message":"%d","lastUpdateTime":%q,"lastTransitionTime":%q}]}}`,
 		tick, sample, now, now)
@@ -71,24 +76,34 @@ func (b *system) change(ctx context.Context, name string, sample int) error {
 	return err
 }
 
-// arrival notes how long after it was started a sample is seen.
-func arrival(ctx context.Context, events watch.Interface, sample int, started time.Time, took *time.Duration) error {
+// ticked tells whether a Deployment has a sample's change.
+func ticked(sample int) func(*appsv1.Deployment) bool {
+	return func(d *appsv1.Deployment) bool {
+		for _, c := range d.Status.Conditions {
+			if c.Type == tick && c.Message == strconv.Itoa(sample) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// arrival is how long after it was started, in milliseconds, a watch shows what
+// is waited for.
+func arrival(ctx context.Context, events watch.Interface, started time.Time, arrived func(*appsv1.Deployment) bool) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for sample %d: %w", sample, context.Cause(ctx))
+			return 0, fmt.Errorf("waiting for it: %w", context.Cause(ctx))
 		case event, open := <-events.ResultChan():
 			d, ok := event.Object.(*appsv1.Deployment)
 			if !open || !ok {
-				return fmt.Errorf("waiting for sample %d: the watch ended: %v", sample, event.Object)
+				return 0, fmt.Errorf("waiting for it: the watch ended: %v", event.Object)
 			}
-			for _, c := range d.Status.Conditions {
-				if c.Type == tick && c.Message == strconv.Itoa(sample) {
-					*took = time.Since(started)
-					return nil
-				}
+			if arrived(d) {
+				return time.Since(started).Seconds() * 1000, nil
 			}
 		}
 	}

@@ -52,7 +52,7 @@ type settings struct {
 }
 
 // sections are what can be measured, in order.
-var sections = []string{admissionSection, throughputSection, memorySection, latencySection, steadySection}
+var sections = []string{admissionSection, throughputSection, memorySection, latencySection, steadySection, targetsSection}
 
 const (
 	admissionSection  = "admission"
@@ -60,6 +60,7 @@ const (
 	memorySection     = "memory"
 	latencySection    = "latency"
 	steadySection     = "steady"
+	targetsSection    = "targets"
 )
 
 func run(ctx context.Context, args []string) error {
@@ -95,7 +96,14 @@ func measure(ctx context.Context, s *settings, r *report) error {
 		}
 	}
 	if s.wants(throughputSection, memorySection, latencySection, steadySection) {
-		return measureSystem(ctx, s, r)
+		if err := measureSystem(ctx, s, r); err != nil {
+			return err
+		}
+	}
+	if s.wants(targetsSection) {
+		if err := measureTargets(ctx, s, r); err != nil {
+			return fmt.Errorf("measuring targets: %w", err)
+		}
 	}
 	return nil
 }

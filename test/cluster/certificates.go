@@ -84,7 +84,13 @@ func (a *authority) server(names []string, addresses ...net.IP) (certPEM, keyPEM
 
 // client signs a certificate for a user, with groups.
 func (a *authority) client(name string, groups ...string) (certPEM, keyPEM []byte, err error) {
+	return a.clientUntil(time.Time{}, name, groups...)
+}
+
+// clientUntil is client with a certificate that ends, to the second.
+func (a *authority) clientUntil(ends time.Time, name string, groups ...string) (certPEM, keyPEM []byte, err error) {
 	return a.sign(&x509.Certificate{
+		NotAfter:    ends,
 		Subject:     pkix.Name{CommonName: name, Organization: groups},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
@@ -99,7 +105,9 @@ func (a *authority) sign(template *x509.Certificate) (certPEM, keyPEM []byte, er
 		return nil, nil, err
 	}
 	template.NotBefore = time.Now().Add(-time.Minute) // clocks differ
-	template.NotAfter = time.Now().Add(lifetime)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(lifetime)
+	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {

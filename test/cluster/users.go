@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"os"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,7 +22,13 @@ type User struct {
 // AddUser makes a user with a client certificate. What the user may do is for
 // RBAC to say.
 func (c *Cluster) AddUser(name string, groups ...string) (*User, error) {
-	certificate, key, err := c.ca.client(name, groups...)
+	return c.AddUserUntil(time.Time{}, name, groups...)
+}
+
+// AddUserUntil makes a user whose certificate ends; the zero time is as good as
+// never.
+func (c *Cluster) AddUserUntil(ends time.Time, name string, groups ...string) (*User, error) {
+	certificate, key, err := c.ca.clientUntil(ends, name, groups...)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ var differs = []struct {
 	as   string
 }{
 	{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "ADDRESS"},
-	{regexp.MustCompile(`:\d{5}/`), ":PORT/"},
+	{regexp.MustCompile(`:\d{4,5}\b`), ":PORT"},
 	// A name made by Kubernetes, with the hash of a template, and of a Pod. It
 	// may read like an age.
 	{regexp.MustCompile(`-[bcdf-hj-np-tv-xz24-9]{6,10}(-[bcdf-hj-np-tv-xz24-9]{5})?\b`), "-HASH"},

@@ -44,7 +44,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 			MatchRegexp(`TEMPLATE-KIND\s+TEMPLATE-NAME\s+CLUSTER\s+STATUS\s+READY\s+SYNCED\s+AGE`),
 			MatchRegexp(`/web-deployment\s+Deployment\s+web\s+dev\s+Submitted\s+True\s+True`),
 			MatchRegexp(`REACHABLE\s+VERSION\s+READY\s+SYNCED\s+AGE`),
-			MatchRegexp(`/dev\s+True\s+v1\.\S+\s+True\s+True`)))
+			MatchRegexp(`/dev\s+\S+\s+True\s+v1\.\S+\s+True\s+True`)))
 	})
 
 	It("writes nothing on the target the second time, however it is said", func() {

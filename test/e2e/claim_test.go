@@ -59,8 +59,9 @@ var _ = Describe("A KubernetesCluster claim", func() {
 		Eventually(func() string { return events(namespace, "kubernetescluster/thief") }).Should(ContainSubstring("SecretNotControlled"))
 		Expect(get(hub, namespace, "kt/thief", ".metadata.name")).To(BeEmpty())
 
-		By("and heals")
+		By("and heals as soon as that is gone")
 		kubectl(hub, "-n", namespace, "delete", "secret", "thief")
+		Eventually(func() string { return condition(namespace, "kt/thief", "Synced", "reason") }).Should(Equal("SecretMissing"), "nothing is in the way any more")
 		writeConnection(namespace, "thief", "compute.crossplane.io/v1alpha1", "kubernetescluster", "KubernetesCluster", prod)
 		reachable(namespace, "thief")
 		kubectl(hub, "-n", namespace, "delete", "secret", "dev")

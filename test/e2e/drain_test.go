@@ -65,7 +65,7 @@ var _ = Describe("kubectl portico drain", func() {
 		Expect(stop()).To(BeNumerically(">=", 4))
 		Expect(text).To(And(ContainSubstring("target dev cordoned"), ContainSubstring("application default: moves to target prod"),
 			ContainSubstring("application default has left target dev"), ContainSubstring("resource settings has left target dev"),
-			ContainSubstring("application pinned stays: "), ContainSubstring("prod wants env=dev"),
+			ContainSubstring("application pinned stays on target dev, which it is to leave: "), ContainSubstring("prod wants env=dev"),
 			ContainSubstring("1 of 3 stayed on target dev: application pinned")))
 		Expect(code).To(Equal(2))
 		Expect(names(dev, namespace, "deployment,service")).To(ConsistOf("deployment.apps/pinned"))

@@ -11,8 +11,9 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// capacity watches how many Pods are ready on hub and target together, until
-// stop, which returns the fewest it saw.
+// capacity watches how many Pods are ready on clusters together, until stop,
+// which returns the fewest it saw. It looks where Pods leave before it looks
+// where they come: the other way around it would miss those on the way.
 func capacity(namespace string, clusters ...*cluster.Cluster) (stop func() int) {
 	fewest := 1 << 30
 	done := make(chan struct{})
@@ -50,7 +51,7 @@ var _ = Describe("Moving a running Deployment", func() {
 			kubectl(dev, "create", "namespace", namespace)
 
 			By("labelling it")
-			stop := capacity(namespace, dev, hub)
+			stop := capacity(namespace, hub, dev)
 			kubectl(hub, "-n", namespace, "label", "deployment/web", "workload.crossplane.io/schedule=remote")
 			Eventually(func() []string { return names(hub, namespace, "pods") }).Should(BeEmpty())
 			rolledOut(namespace, "web")
@@ -61,7 +62,7 @@ var _ = Describe("Moving a running Deployment", func() {
 			Expect(get(hub, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("3"))
 
 			By("removing the label")
-			stop = capacity(namespace, hub, dev)
+			stop = capacity(namespace, dev, hub)
 			kubectl(hub, "-n", namespace, "label", "deployment/web", "workload.crossplane.io/schedule-")
 			Eventually(func() []string { return names(dev, namespace, "deployment,pods") }).Should(BeEmpty())
 			Expect(stop()).To(BeNumerically(">=", 3))

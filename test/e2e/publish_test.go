@@ -131,6 +131,31 @@ var _ = Describe("Publishing a managed cluster", func() {
 		Expect(get(hub, namespace, "kt/enable-dev", ".spec.connectionSecretRef.name")).To(Equal("mine"))
 	})
 
+	It("takes the copy back while something is on the target, which nobody else may", func() {
+		installGKE()
+		namespace := newNamespace()
+		apply("", gke("dev"))
+		apply("", gke("prod"))
+		provision("dev", dev)
+		apply(namespace, enable("enable-dev", "dev", "dev"))
+		reachable(namespace, "enable-dev")
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		Expect(run(hub, "", "-n", namespace, "delete", copied).err).To(ContainSubstring("1 KubernetesApplicationResource is on target enable-dev"))
+
+		By("pointing the target elsewhere, where there is nothing yet")
+		kubectl(hub, "-n", namespace, "patch", "kt", "enable-dev", "--type=merge", "-p", `{"spec": {"clusterRef": {"name": "prod"}}}`)
+		Eventually(func() []string { return names(hub, namespace, "secret") }).Should(BeEmpty())
+		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: "))
+
+		By("finding the same cluster there")
+		provision("prod", dev)
+		reachable(namespace, "enable-dev")
+		kubectl(hub, "-n", namespace, "scale", "deployment", "web", "--replicas=3")
+		rolledOut(namespace, "web")
+		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("3"))
+	})
+
 	It("converges when the manager is killed between the copy and its name", func(ctx context.Context) {
 		installGKE()
 		namespace := newNamespace()

@@ -16,6 +16,10 @@ import (
 // steady is how long nothing may happen.
 const steady = 30 * time.Second
 
+// latecomers is how long an event may be under way: one that is told twice at
+// once is written again after 10 to 12.5 seconds, by client-go's broadcaster.
+const latecomers = 15 * time.Second
+
 // requests are those a cluster served since then, of Portico or about a
 // namespace, that are writes or look for what kinds there are.
 func requests(c *cluster.Cluster, namespace string, since time.Time) (writes, discovery []string) {
@@ -60,6 +64,7 @@ var _ = Describe("When nothing happens", func() {
 		shadows := func() string { return get(hub, namespace, "replicaset", ".items[*].status") }
 		before, statuses := settled(version), settled(shadows)
 
+		time.Sleep(latecomers)
 		began := time.Now()
 		time.Sleep(steady)
 		for _, c := range []*cluster.Cluster{hub, dev, prod} {

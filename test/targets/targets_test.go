@@ -30,6 +30,7 @@ func TestTargets(t *testing.T) {
 	t.Run("Impersonation", w.impersonation)
 	t.Run("HubItself", w.hubItself)
 	t.Run("ServiceAccountToken", w.serviceAccountToken)
+	t.Run("Expiry", w.expiry)
 }
 
 // badSecrets publishes every bad Secret. Each target says what is wrong with
@@ -57,16 +58,7 @@ func (w *world) badSecrets(t *testing.T) {
 		valid.Reason != v1alpha1.ReasonCredentialExpired || expired.Status.CredentialExpiryTime == nil {
 		t.Errorf("a credential that ended is not told of: %+v", expired.Status)
 	}
-	eventually(t, "the events", func() (bool, string) {
-		var events eventsv1.EventList
-		must(t, w.List(t.Context(), &events, client.InNamespace(namespace)))
-		for _, event := range events.Items {
-			if event.Reason == v1alpha1.ReasonCredentialExpired && event.Regarding.Name == "expired-certificate" {
-				return true, ""
-			}
-		}
-		return false, fmt.Sprintf("%d events, and none warns of the certificate", len(events.Items))
-	})
+	w.warned(t, namespace, "expired-certificate", v1alpha1.ReasonCredentialExpired)
 
 	var targets v1alpha1.KubernetesTargetList
 	var events eventsv1.EventList
@@ -75,8 +67,10 @@ func (w *world) badSecrets(t *testing.T) {
 	for what, written := range map[string]any{"targets": targets, "events": events, "log": w.log.String()} {
 		text, err := json.Marshal(written)
 		must(t, err)
-		if badsecrets.Leaks(string(text), canary) {
-			t.Errorf("the %s tell what a Secret holds", what)
+		for _, tc := range corpus {
+			if tc.Leaks(string(text), canary) {
+				t.Errorf("the %s tell what Secret %s holds", what, tc.Name)
+			}
 		}
 	}
 	if strings.Contains(w.log.String(), "panic") {

@@ -123,7 +123,9 @@ type ClusterReference struct {
 
 // Allowance narrows what may be sent to a target.
 type Allowance struct {
-	// Kinds that may be sent. Empty allows every kind.
+	// Kinds that may be sent. A group or kind may end in a star, which stands for
+	// any rest. Empty allows every kind that has namespaces; a kind that has none
+	// has to be named in full to be allowed.
 	// +listType=atomic
 	// +optional
 	Kinds []metav1.GroupKind `json:"kinds,omitempty"`
@@ -222,6 +224,7 @@ type KubernetesTargetStatus struct {
 // +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
 // +kubebuilder:printcolumn:name="SYNCED",type="string",JSONPath=".status.conditions[?(@.type=='Synced')].status"
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="UNSCHEDULABLE",type="boolean",JSONPath=".spec.unschedulable",priority=1
 type KubernetesTarget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

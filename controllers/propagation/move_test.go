@@ -1,0 +1,224 @@
+package propagation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/credentials"
+)
+
+// lister is as much of a cache as the steps of a move need.
+type lister struct {
+	cache.Cache
+	reader client.Reader
+}
+
+func (l lister) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
+	return l.reader.List(ctx, list, o...)
+}
+
+func controllerOn(t *testing.T, objects ...client.Object) *Controller {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return &Controller{
+		hub: hub, live: hub, cache: lister{reader: hub}, clusters: clusters.New(clusters.Options{}),
+		options: Options{HubID: hubID, Frontier: policies.Frontier{Portico: "portico-system"}},
+	}
+}
+
+// travelling is a resource of application shop, on its way from one target to
+// another; shown is the target that its status speaks of.
+func travelling(name, from, to, shown string) *v1alpha1.KubernetesApplicationResource {
+	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team-a", Name: name, Labels: map[string]string{v1alpha1.ApplicationLabel: "shop"},
+	}}
+	if to != "" {
+		out.Spec.TargetRef = &v1alpha1.TargetReference{Name: to}
+	}
+	if from != "" {
+		out.Spec.LeavingTargetRef = &v1alpha1.TargetReference{Name: from}
+	}
+	out.Status.Target = shown
+	return out
+}
+
+func published(name string, edits ...func(*v1alpha1.KubernetesTarget)) *v1alpha1.KubernetesTarget {
+	out := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, Finalizers: []string{v1alpha1.InUseFinalizer}}}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+// TestArrived asks whether "web" may be deleted on target old.
+func TestArrived(t *testing.T) {
+	deleted := func(o client.Object) {
+		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1e9, 0)})
+		o.SetFinalizers([]string{v1alpha1.PropagationFinalizer})
+	}
+	given := func(o *v1alpha1.KubernetesTarget) {
+		deleted(o)
+		o.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
+	}
+	dying := travelling("web", "old", "new", "old")
+	deleted(dying)
+	gone := travelling("db", "old", "new", "old")
+	deleted(gone)
+	stranger := travelling("db", "old", "new", "old")
+	stranger.Labels[v1alpha1.ApplicationLabel] = "blog"
+	cases := map[string]struct {
+		reason string
+		web    *v1alpha1.KubernetesApplicationResource
+		cached *v1alpha1.KubernetesApplicationResource // when the cache is behind
+		others []client.Object
+		want   error
+	}{
+		"Ready":         {reason: "It runs on the new one.", web: travelling("web", "old", "new", "new")},
+		"NotReady":      {reason: "It does not yet.", web: travelling("web", "old", "new", "old"), want: errNotArrived},
+		"OtherReady":    {reason: "All of the application does.", web: travelling("web", "old", "new", "new"), others: []client.Object{travelling("db", "old", "new", "new")}},
+		"OtherNotReady": {reason: "Its database does not yet.", web: travelling("web", "old", "new", "new"), others: []client.Object{travelling("db", "old", "new", "old")}, want: errNotArrived},
+		"OtherLeft":     {reason: "Its database has left already.", web: travelling("web", "old", "new", "new"), others: []client.Object{travelling("db", "", "new", "new")}},
+		"OtherNotBegun": {reason: "Its database has not set out.", web: travelling("web", "old", "new", "new"), others: []client.Object{travelling("db", "", "old", "old")}, want: errNotArrived},
+		"OtherGoes":     {reason: "What is being deleted is not waited for.", web: travelling("web", "old", "new", "new"), others: []client.Object{gone}},
+		"OtherStranger": {reason: "Nor is what belongs to others.", web: travelling("web", "old", "new", "new"), others: []client.Object{stranger}},
+		"Deleted":       {reason: "What is deleted waits for nothing.", web: dying},
+		"TurnedBack":    {reason: "It turned back, and the cache does not know.", web: travelling("web", "new", "old", "old"), cached: travelling("web", "old", "new", "new"), want: errWait},
+		"Unplaced":      {reason: "The one it went to was released.", web: travelling("web", "old", "", ""), want: errWait},
+		"GivenUp":       {reason: "What is on a target that is given up stays behind there.", web: travelling("web", "old", "new", "new"), others: []client.Object{published("old", given)}, want: errWait},
+		"DeletedInUse":  {reason: "Without a release, deletion takes along what it can.", web: travelling("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) { deleted(o) })}},
+		"ReleasedNotYet": {reason: "A release is for deletion, and does nothing before.", web: travelling("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) {
+			o.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
+		})}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := controllerOn(t, append(tc.others, tc.web.DeepCopy())...)
+			seen := tc.cached
+			if seen == nil {
+				seen = tc.web
+			}
+			j := &journey{target: types.NamespacedName{Namespace: "team-a", Name: "old"}, resource: seen.DeepCopy()}
+			if err := c.arrived(t.Context(), j); !errors.Is(err, tc.want) {
+				t.Errorf("%s It says %v, want %v", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+// TestWhere says where a resource of application shop is, seen from target new.
+func TestWhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		resource *v1alpha1.KubernetesApplicationResource
+		want     string
+	}{
+		"There":   {travelling("web", "", "new", "new"), "application shop runs on target new"},
+		"Moves":   {travelling("web", "old", "new", "old"), "application shop moves from target old to target new"},
+		"OldAway": {travelling("web", "old", "new", "new"), "application shop runs on target new; what is left on target old is deleted when that can be reached"},
+	} {
+		j := &journey{target: types.NamespacedName{Namespace: "team-a", Name: "new"}, resource: tc.resource}
+		if got := controllerOn(t).where(j); got != tc.want {
+			t.Errorf("%s: it says %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// connected is a connection to a target that knows ConfigMaps, which have
+// namespaces, and Namespaces, which have none.
+func connected(t *testing.T, c *Controller, target types.NamespacedName) *clusters.Connection {
+	t.Helper()
+	answers := map[string]any{
+		"/version": version.Info{GitVersion: "v1.36.3"},
+		"/api":     metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}},
+		"/apis":    metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}},
+		"/api/v1": metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace"},
+		}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, known := answers[r.URL.Path]
+		if !known {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer) // the client says what is wrong
+	}))
+	t.Cleanup(server.Close)
+	way := clusters.Way{Connection: &credentials.Connection{Config: &rest.Config{Host: server.URL}}, Digest: "1"}
+	if err := c.clusters.Connect(t.Context(), target, way); err != nil {
+		t.Fatal(err)
+	}
+	connection, err := c.clusters.Get(target)
+	for err == nil && !connection.State().Up() && t.Context().Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connection
+}
+
+// TestPermit asks a target whether it lets an object in that is not there yet.
+func TestPermit(t *testing.T) {
+	cases := map[string]struct {
+		reason, template string
+		allow            *v1alpha1.Allowance
+		want             string // of condition Synced; empty when it is let in
+	}{
+		"Open":      {reason: "By default, what has a namespace may come.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`},
+		"System":    {reason: "But not to the cluster's own.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`, want: "target eu-1 does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
+		"Portico":   {reason: "Nor to Portico's.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: portico-system}}`, want: "target eu-1 does not allow namespace portico-system; its spec.allow.namespaces would have to list it"},
+		"Scope":     {reason: "The target knows which kinds have namespaces, whatever the template feigns.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: shop}}`, want: `target eu-1 does not allow Namespace; its spec.allow.kinds would have to list {group: "", kind: Namespace}`},
+		"Named":     {reason: "Such a kind may come when it is named.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Namespace"}}}},
+		"Default":   {reason: "Without a namespace it goes to default.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Namespaces: []string{"shop"}}, want: "target eu-1 does not allow namespace default; its spec.allow.namespaces would have to list it"},
+		"OtherKind": {reason: "What is not listed is kept out.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Service"}}}, want: `target eu-1 does not allow ConfigMap; its spec.allow.kinds would have to list {group: "", kind: ConfigMap}`},
+	}
+	target := types.NamespacedName{Namespace: "team-a", Name: "eu-1"}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := controllerOn(t, published("eu-1", func(o *v1alpha1.KubernetesTarget) { o.Spec.Allow = tc.allow }))
+			j := &journey{target: target, resource: templated(t, tc.template), standing: absent, connection: connected(t, c, target)}
+			j.resource.Status.ObservedHubGeneration = 7
+			if err := c.template(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+			err := c.permit(t.Context(), j)
+			if errors.Is(err, errNotAllowed) != (tc.want != "") || !errors.Is(err, errNotAllowed) && err != nil {
+				t.Fatalf("%s It says %v", tc.reason, err)
+			}
+			got := ""
+			if synced := meta.FindStatusCondition(j.resource.Status.Conditions, v1alpha1.Synced); synced != nil {
+				got = synced.Message
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if tc.want != "" && (j.resource.Status.ObservedHubGeneration != 0 || !meta.IsStatusConditionFalse(j.resource.Status.Conditions, v1alpha1.Ready)) {
+				t.Errorf("what is not there seems to run: %+v", j.resource.Status)
+			}
+		})
+	}
+}
