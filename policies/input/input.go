@@ -186,9 +186,21 @@ type Target struct {
 
 // TargetSpec of a target.
 type TargetSpec struct {
+	// ClusterRef names the managed cluster that is published, if it is one.
+	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
 	// ConnectionSecretRef names the Secret with the connection. What is in the
 	// Secret is never shown.
-	ConnectionSecretRef SecretReference `json:"connectionSecretRef"`
+	ConnectionSecretRef *SecretReference `json:"connectionSecretRef,omitempty"`
+}
+
+// ClusterReference names a managed cluster.
+type ClusterReference struct {
+	// APIVersion of the managed cluster, with its group.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the managed cluster, such as GKECluster.
+	Kind string `json:"kind"`
+	// Name of the managed cluster.
+	Name string `json:"name"`
 }
 
 // SecretReference names a Secret in the same namespace.

@@ -111,7 +111,10 @@ func NewTarget(target *workloadv1alpha1.KubernetesTarget) Target {
 		Cluster:  Cluster{Version: target.Status.ServerVersion},
 	}
 	if ref := target.Spec.ConnectionSecretRef; ref != nil {
-		out.Spec.ConnectionSecretRef.Name = ref.Name
+		out.Spec.ConnectionSecretRef = &SecretReference{Name: ref.Name}
+	}
+	if ref := target.Spec.ClusterRef; ref != nil {
+		out.Spec.ClusterRef = &ClusterReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}
 	}
 	for _, c := range target.Status.Conditions {
 		out.Status.Conditions = append(out.Status.Conditions, Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason})

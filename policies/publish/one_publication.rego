@@ -20,4 +20,6 @@ deny contains {"code": "AlreadyPublished", "msg": msg, "field": "spec.connection
 
 same_cluster(other) if other.spec.connectionSecretRef.name == input.target.spec.connectionSecretRef.name
 
+same_cluster(other) if other.spec.clusterRef == input.target.spec.clusterRef
+
 same_cluster(other) if other.cluster.id == input.cluster.id

@@ -28,3 +28,19 @@ test_the_same_cluster if {
 test_another_namespace_may if found([target("bank", "eu", "eu-connection")]) == set()
 
 test_the_target_itself if found([target("shop", "eu", "eu-connection")]) == set()
+
+managed(name, cluster) := {
+	"metadata": {"namespace": "shop", "name": name},
+	"spec": {"clusterRef": {"apiVersion": "compute.example.org/v1", "kind": "EKSCluster", "name": cluster}},
+	"cluster": {},
+}
+
+twice(first, second) := {finding.code |
+	some finding in one_publication.deny with input as {"target": second, "cluster": {}, "existing": [first]}
+}
+
+test_the_same_managed_cluster if twice(managed("eu", "one"), managed("eu-again", "one")) == {"AlreadyPublished"}
+
+test_two_managed_clusters if twice(managed("eu", "one"), managed("us", "two")) == set()
+
+test_a_managed_cluster_and_a_secret if twice(target("shop", "eu", "eu-connection"), managed("us", "two")) == set()
