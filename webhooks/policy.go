@@ -49,7 +49,7 @@ func (o Options) decide(ctx context.Context, req admission.Request, place decisi
 		}
 		d := o.Policies.Ask(ctx, occasion(req), place.Scheduling(request, s.object, s.old))
 		if at := place.Application.Target; at != "" {
-			d = joining(*d, at, s.new)
+			d = decisions.Joining(*d, at, s.new)
 		}
 		if s.path != "" {
 			d = within(*d, s.path)
@@ -57,20 +57,6 @@ func (o Options) decide(ctx context.Context, req admission.Request, place decisi
 		each = append(each, d)
 	}
 	return engine.Join(each...)
-}
-
-// joining is a decision on what runs on one target only. What comes new is
-// refused where policies keep it off that target; what runs there already stays,
-// and somebody is told.
-func joining(d engine.Decision, at string, isNew bool) *engine.Decision {
-	kept := decisions.On(at, d.Excluded)
-	d.Excluded = nil
-	if isNew {
-		d.Denied = append(kept, d.Denied...)
-	} else {
-		d.Warnings = append(kept, d.Warnings...)
-	}
-	return &d
 }
 
 // within is a decision on a part of an object.

@@ -244,6 +244,26 @@ func TestWords(t *testing.T) {
 	}
 }
 
+func TestJoining(t *testing.T) {
+	far, no, hm := engine.Finding{Policy: "far", Target: "us"}, engine.Finding{Policy: "no"}, engine.Finding{Policy: "hm"}
+	d := engine.Decision{Denied: []engine.Finding{no}, Warnings: []engine.Finding{hm}, Excluded: []engine.Finding{far, {Policy: "far", Target: "eu"}}}
+	cases := map[string]struct {
+		isNew bool
+		want  engine.Decision
+	}{
+		"New":  {true, engine.Decision{Denied: []engine.Finding{far, no}, Warnings: []engine.Finding{hm}}},
+		"Runs": {false, engine.Decision{Denied: []engine.Finding{no}, Warnings: []engine.Finding{far, hm}}},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(&tc.want, Joining(d, "us", tc.isNew)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if len(d.Excluded) != 2 || len(d.Denied) != 1 {
+		t.Error("the decision itself changed")
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	got := Warnings([]string{"short", strings.Repeat("ü", 150), "two\nlines"})
 	if got[0] != "short" || len(got[1]) > 200 || !strings.HasSuffix(got[1], "ü...") || got[2] != "two lines" {

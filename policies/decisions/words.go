@@ -57,6 +57,20 @@ func On(target string, excluded []engine.Finding) []engine.Finding {
 	return out
 }
 
+// Joining is a decision on what runs on one target only. What comes new is
+// refused where policies keep it off that target; what runs there already stays,
+// and somebody is told.
+func Joining(d engine.Decision, at string, isNew bool) *engine.Decision {
+	kept := On(at, d.Excluded)
+	d.Excluded = nil
+	if isNew {
+		d.Denied = append(kept, d.Denied...)
+	} else {
+		d.Warnings = append(kept, d.Warnings...)
+	}
+	return &d
+}
+
 // Within places findings in the object of the request, of which what was asked
 // about is a part.
 func Within(path string, findings []engine.Finding) []engine.Finding {

@@ -35,9 +35,9 @@ func secret() map[string]any {
 func question() Question {
 	target := &workloadv1alpha1.KubernetesTarget{
 		ObjectMeta: metav1.ObjectMeta{Name: "eu", Namespace: "shop", Labels: map[string]string{"region": "eu"}},
-		Spec:       workloadv1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &corev1.LocalObjectReference{Name: "eu-connection"},
+		Spec: workloadv1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &corev1.LocalObjectReference{Name: "eu-connection"},
 			ClusterRef: &workloadv1alpha1.ClusterReference{APIVersion: "compute.example.org/v1", Kind: "EKSCluster", Name: "eu"}},
-		Status:     workloadv1alpha1.KubernetesTargetStatus{ServerVersion: "v1.36.3", Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Available"}}},
+		Status: workloadv1alpha1.KubernetesTargetStatus{ServerVersion: "v1.36.3", Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Available"}}},
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "shop"},

@@ -57,27 +57,13 @@ func Rehearse(ctx context.Context, e *engine.Engine, w *World, cases []Case) Reh
 		if c.Question.Type != "" {
 			a.Decision = e.Decide(ctx, c.Question)
 			if c.Member != nil && c.Member.Target != "" {
-				a.Decision = joining(*a.Decision, c.Member.Target, c.Member.isNew)
+				a.Decision = decisions.Joining(*a.Decision, c.Member.Target, c.Member.isNew)
 			}
 		}
 		r.Answers = append(r.Answers, a)
 	}
 	r.Places = w.places(r.Answers)
 	return r
-}
-
-// joining is a decision on what runs on one target only. What comes new is
-// refused where policies keep it off that target; what runs there already stays,
-// with a warning.
-func joining(d engine.Decision, at string, isNew bool) *engine.Decision {
-	kept := decisions.On(at, d.Excluded)
-	d.Excluded = nil
-	if isNew {
-		d.Denied = append(kept, d.Denied...)
-	} else {
-		d.Warnings = append(kept, d.Warnings...)
-	}
-	return &d
 }
 
 // group are the members of one application.
