@@ -23,6 +23,7 @@ type reader struct {
 	root  string // of the repository
 	dir   string // where the reader is
 	shell string // what the reader's shell has exported
+	page  string // that is read
 }
 
 func newReader(t *testing.T) *reader {
@@ -31,7 +32,7 @@ func newReader(t *testing.T) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{root: root, dir: t.TempDir(), shell: filepath.Join(t.TempDir(), "exported")}
+	r := &reader{root: root, dir: t.TempDir(), page: "README.md", shell: filepath.Join(t.TempDir(), "exported")}
 	for _, name := range []string{"bin", "config"} {
 		if err := os.Symlink(filepath.Join(root, name), filepath.Join(r.dir, name)); err != nil {
 			t.Fatal(err)
@@ -80,7 +81,7 @@ func (r *reader) follow(t *testing.T, c command) {
 			return
 		}
 		if !c.looks() || time.Since(started) > patience {
-			t.Fatalf("README.md:%d: $ %s\n%s\nIt prints:\n%s\nREADME.md shows:\n%s", c.line, c.text, problem, out, strings.Join(c.shown(), "\n"))
+			t.Fatalf("%s:%d: $ %s\n%s\nIt prints:\n%s\nThe page shows:\n%s", r.page, c.line, c.text, problem, out, strings.Join(c.shown(), "\n"))
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
