@@ -149,3 +149,24 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.KeepAlive(e)
 	}
 }
+
+// Decisions go on while policies change as fast as they can be compiled.
+func BenchmarkDecideWhileReloading(b *testing.B) {
+	e := New(Options{Timeout: time.Minute})
+	e.Replace(context.Background(), benchPolicies(10))
+	stop, stopped := make(chan struct{}), make(chan int)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				stopped <- i
+				return
+			default:
+				e.Apply(context.Background(), policy("policy-000", rules+fmt.Sprintf("\n# %d\n", i)))
+			}
+		}
+	}()
+	decide(b, e, scheduling(benchTargets(10)...))
+	close(stop)
+	b.ReportMetric(float64(<-stopped)/b.Elapsed().Seconds(), "reloads/s")
+}

@@ -2,11 +2,14 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
@@ -103,18 +106,50 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		p := policy("example", "")
 		p.Spec.Modules = map[string]string{"example.rego": source}
-		e := New(Options{Timeout: 20 * time.Millisecond})
-		report := e.Apply(context.Background(), p)
-		for _, problem := range append(report.Problems, report.Warnings...) {
-			if problem.Message == "" || problem.String() == "" || problem.Line < 0 || problem.Column < 0 {
-				t.Errorf("a problem without words or place: %#v", problem)
-			}
-		}
-		d := e.Decide(context.Background(), scheduling(target("eu", nil)))
-		if !report.OK() && d.Allowed() {
-			t.Errorf("a policy that is broken allows: %v", report.Err())
-		}
+		withstands(t, p)
 	})
+}
+
+// FuzzPolicy gives whole policies to the engine as admission gets them: JSON
+// that the API server has let through.
+func FuzzPolicy(f *testing.F) {
+	for _, p := range append(shipped(f), policy("odd", denies("A"), weight(1000), onFailure(policyv1alpha1.Ignore), action(policyv1alpha1.Audit), match(policyv1alpha1.PolicyMatch{
+		Kinds: []string{"Deployment"}, ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}},
+	}))) {
+		raw, err := json.Marshal(p.Spec)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"type": "Scheduling", "parameters": [1], "modules": {"": ""}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		p := policy("example", "")
+		p.Spec = policyv1alpha1.PolicySpec{}
+		if json.Unmarshal(raw, &p.Spec) != nil {
+			return
+		}
+		withstands(t, p)
+	})
+}
+
+// withstands gives a policy to an engine, which tells its author what is wrong in
+// words, and lets nothing pass that a broken policy might deny.
+func withstands(t *testing.T, p *policyv1alpha1.Policy) {
+	t.Helper()
+	e := New(Options{Timeout: 20 * time.Millisecond})
+	report := e.Apply(context.Background(), p)
+	for _, problem := range append(report.Problems, report.Warnings...) {
+		if problem.Message == "" || problem.String() == "" || problem.Line < 0 || problem.Column < 0 {
+			t.Errorf("a problem without words or place: %#v", problem)
+		}
+	}
+	strict := p.Spec.Type == policyv1alpha1.Scheduling && p.Spec.Match == nil &&
+		(p.Spec.Action == "" || p.Spec.Action == policyv1alpha1.Deny) && (p.Spec.FailurePolicy == "" || p.Spec.FailurePolicy == policyv1alpha1.Fail)
+	d := e.Decide(context.Background(), scheduling(target("eu", nil)))
+	if !report.OK() && d.Allowed() && strict {
+		t.Errorf("a policy that is broken allows: %v", report.Err())
+	}
 }
 
 // rules is a policy of ordinary size: five rules over every target.

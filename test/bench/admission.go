@@ -10,11 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/test/cluster"
 	"github.com/portico-io/portico/test/cluster/install"
 )
@@ -36,6 +39,7 @@ const (
 	nothing  = "nothing"
 	noopHook = "a no-op webhook"
 	webhooks = "Portico's webhooks"
+	policed  = "Portico's webhooks with the policies that ship"
 	complete = "all of Portico"
 )
 
@@ -67,6 +71,15 @@ func measureAdmission(ctx context.Context, s *settings, r *report) error {
 				return err
 			}
 			return f.install(ctx, install.Options{LeaderElect: true})
+		}},
+		{name: policed, setup: func(ctx context.Context, f *front) error {
+			if err := f.follow(ctx); err != nil {
+				return err
+			}
+			if err := f.install(ctx, install.Options{LeaderElect: true}); err != nil {
+				return err
+			}
+			return f.police(ctx)
 		}},
 		{name: complete, setup: func(ctx context.Context, f *front) error {
 			f.settle = f.takenIn
@@ -118,6 +131,7 @@ func measureAdmission(ctx context.Context, s *settings, r *report) error {
 	}
 	compare("labelled", labelled, webhooks, noopHook, atLeast(0.9))
 	compare("labelled", labelled, complete, noopHook, atLeast(0.9))
+	compare("labelled", labelled, policed, webhooks, atLeast(0.9))
 	compare("labelled", labelled, webhooks, nothing, nil)
 	compare("labelled", labelled, complete, nothing, nil)
 	compare("labelled", labelled, noopHook, nothing, nil)
@@ -151,6 +165,34 @@ func (f *front) install(ctx context.Context, o install.Options) error {
 		f.stop = append(f.stop, func() { _ = manager.Kill9() })
 	}
 	return err
+}
+
+// police puts the policies that ship on the hub, where a leader would have put
+// them. Turn 0 is over before they are old news.
+func (f *front) police(ctx context.Context) error {
+	shipped, err := engine.Shipped()
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := policyv1alpha1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	hub, err := client.New(f.cluster.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	for _, libraries := range []bool{true, false} { // before those that import them
+		for _, policy := range shipped {
+			if libraries != (policy.Spec.Type == policyv1alpha1.Library) {
+				continue
+			}
+			if err := hub.Create(ctx, policy); err != nil {
+				return fmt.Errorf("creating policy %s: %w", policy.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // follow makes the manager one that does not lead: the Lease is held.

@@ -52,9 +52,10 @@ type settings struct {
 }
 
 // sections are what can be measured, in order.
-var sections = []string{admissionSection, throughputSection, memorySection, latencySection, steadySection, targetsSection}
+var sections = []string{policiesSection, admissionSection, throughputSection, memorySection, latencySection, steadySection, targetsSection}
 
 const (
+	policiesSection   = "policies"
 	admissionSection  = "admission"
 	throughputSection = "throughput"
 	memorySection     = "memory"
@@ -90,6 +91,11 @@ func run(ctx context.Context, args []string) error {
 }
 
 func measure(ctx context.Context, s *settings, r *report) error {
+	if s.wants(policiesSection) {
+		if err := measurePolicies(ctx, s, r); err != nil {
+			return fmt.Errorf("measuring policies: %w", err)
+		}
+	}
 	if s.wants(admissionSection) {
 		if err := measureAdmission(ctx, s, r); err != nil {
 			return fmt.Errorf("measuring admission: %w", err)
