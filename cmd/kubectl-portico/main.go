@@ -18,8 +18,11 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "error:", err)
 	var ends interface{ ExitCode() int }
+	if ctx.Err() != nil && !errors.As(err, &ends) {
+		err = exit{fmt.Errorf("interrupted: %w", err), codeInterrupted}
+	}
+	fmt.Fprintln(os.Stderr, "error:", err)
 	if errors.As(err, &ends) {
 		os.Exit(ends.ExitCode())
 	}

@@ -5,12 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/portico-io/portico/test/cluster"
 )
+
+// patience is how long a machine may take that does much else at once.
+const patience = 3 * time.Minute
 
 // Start returns an administrator's access to an API server that runs until the
 // test ends. Options may change its environment first.
@@ -20,7 +24,10 @@ func Start(t testing.TB, options ...func(*envtest.Environment)) *rest.Config {
 	if _, err := os.Stat(filepath.Join(binaries, "kube-apiserver")); err != nil {
 		t.Fatalf("there is no API server to test against (%v); build one with: make kube", err)
 	}
-	environment := &envtest.Environment{BinaryAssetsDirectory: binaries}
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory:    binaries,
+		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
+	}
 	for _, option := range options {
 		option(environment)
 	}

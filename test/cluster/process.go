@@ -134,8 +134,17 @@ func (p *Process) Stop() error { return p.end(syscall.SIGTERM, 10*time.Second) }
 // Kill ends the process.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 0) }
 
-// Pause keeps the process from running until Resume.
-func (p *Process) Pause() error { return p.send(syscall.SIGSTOP) }
+// Pause keeps the process from running until Resume. It returns when the last
+// thread has stopped.
+func (p *Process) Pause() error {
+	if err := p.send(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for !stopped(p.record.PID) && p.Alive() {
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
 
 // Resume undoes Pause.
 func (p *Process) Resume() error { return p.send(syscall.SIGCONT) }

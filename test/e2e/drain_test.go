@@ -5,12 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 )
 
 // plugin is a call of kubectl portico in a namespace of the hub.
@@ -94,13 +93,13 @@ var _ = Describe("kubectl portico drain", func() {
 
 		By("interrupting it")
 		cmd := plugin(namespace, "drain", "dev")
-		var out strings.Builder
-		cmd.Stdout, cmd.Stderr = &out, &out
+		out := gbytes.NewBuffer()
+		cmd.Stdout, cmd.Stderr = out, out
 		Expect(cmd.Start()).To(Succeed())
-		time.Sleep(3 * time.Second)
+		Eventually(out).Should(gbytes.Say("is not ready there yet"))
 		Expect(cmd.Process.Signal(syscall.SIGINT)).To(Succeed())
 		Expect(exitCode(cmd.Wait())).To(Equal(130))
-		Expect(out.String()).To(ContainSubstring("interrupted: application default was on its way"))
+		Expect(out).To(gbytes.Say("interrupted: application default was on its way"))
 		Expect(names(dev, namespace, "pods")).To(HaveLen(2))
 
 		By("seeing it through")
