@@ -31,10 +31,11 @@ const (
 	ConnectionPath    = "/validate/connection"
 	InUsePath         = "/validate/in-use"
 	InUseSecretPath   = "/validate/in-use-secret"
+	PolicyPath        = "/validate/policy"
 )
 
 // Paths are all of them.
-var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath, InUsePath, InUseSecretPath}
+var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath, InUsePath, InUseSecretPath, PolicyPath}
 
 // Options of the webhooks.
 type Options struct {
@@ -56,6 +57,8 @@ type Options struct {
 	// Policies are asked about what is published, and about what runs where. By
 	// default there are none, and everything is allowed.
 	Policies *decisions.Asker
+	// Engine checks policies that people write. By default everything passes.
+	Engine *engine.Engine
 }
 
 // onError is what a webhook answers when it cannot decide. It matches the
@@ -89,6 +92,7 @@ func Register(server webhook.Server, o Options) {
 		ConnectionPath:    {connect.secret, allow},
 		InUsePath:         {inUse(o), deny},
 		InUseSecretPath:   {inUse(o), allow},
+		PolicyPath:        {asking(o.Policies, written(o)), deny},
 	} {
 		server.Register(path, budget(&admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}}))
 	}
@@ -129,7 +133,7 @@ func (g guarded) Handle(ctx context.Context, req admission.Request) (resp admiss
 	if req.UID == "" {
 		return admission.Errored(http.StatusBadRequest, errors.New("nothing is asked: this is no API server's AdmissionReview"))
 	}
-	deletes := g.path == InUsePath || g.path == InUseSecretPath
+	deletes := g.path == InUsePath || g.path == InUseSecretPath || g.path == PolicyPath
 	if req.Operation == admissionv1.Delete && !deletes || req.Operation == admissionv1.Connect {
 		return admission.Allowed("") // whatever a configuration sends us: nothing else stands in the way of deletion
 	}

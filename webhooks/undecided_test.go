@@ -29,6 +29,7 @@ var subjects = map[string]ask{
 	ConnectionPath:    {path: ConnectionPath, object: `{apiVersion: v1, kind: Secret, metadata: {name: eu-1}}`},
 	InUsePath:         {path: InUsePath, operation: admissionv1.Delete, old: usedTarget},
 	InUseSecretPath:   {path: InUseSecretPath, operation: admissionv1.Delete, old: usedSecret},
+	PolicyPath:        {path: PolicyPath, object: "{apiVersion: policy.workload.crossplane.io/v1alpha1, kind: Policy, metadata: {name: p}, spec: {type: Scheduling}}"},
 }
 
 // judged are the webhooks that look at an object that is to be stored.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,13 +85,15 @@ func run(_ context.Context, o *Options) error {
 		return err
 	}
 	asked := engine.New(engine.Options{Print: printed{}})
-	feed, err := policy.NewFeed(mgr, asked)
+	asker := decisions.New(asked, o.Namespace)
+	feed, err := policy.NewFeed(mgr, asked, asker)
 	if err != nil {
 		return err
 	}
-	asker := decisions.New(asked, o.Namespace)
-	if err := metrics.Registry.Register(asker); err != nil {
-		return fmt.Errorf("adding the metrics of policies: %w", err)
+	for _, collector := range []prometheus.Collector{asker, policy.NewMetrics(asked)} {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return fmt.Errorf("adding the metrics of policies: %w", err)
+		}
 	}
 	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{
 		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Identity: identity, Scheme: mgr.GetScheme(),
@@ -99,8 +102,9 @@ func run(_ context.Context, o *Options) error {
 		Secrets:  secrets{mgr.GetAPIReader()},
 		Rules:    rules(o, config),
 		Policies: asker,
+		Engine:   asked,
 	})
-	if err := addControllers(ctx, mgr, hubID, asker, o); err != nil {
+	if err := addControllers(ctx, mgr, hubID, feed, asker, o); err != nil {
 		return err
 	}
 	if err := addChecks(mgr, certificates, feed, drained); err != nil {
@@ -215,7 +219,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, asker *decisions.Asker, o *Options) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, feed *policy.Feed, asker *decisions.Asker, o *Options) error {
 	targets := clusters.New(clusters.Options{
 		HubID:         hubID,
 		Timeout:       o.TargetTimeout,
@@ -244,6 +248,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, asker *
 		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}, asker) },
 		"application": func() error { return application.SetupWithManager(mgr) },
 		"occupancy":   func() error { return occupancy.SetupWithManager(mgr) },
+		"policy":      func() error { return policy.SetupWithManager(mgr, feed) },
 		"status":      func() error { return status.SetupWithManager(mgr) },
 	} {
 		if err := setup(); err != nil {

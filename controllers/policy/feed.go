@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
 )
 
@@ -29,6 +30,7 @@ import (
 // every replica, because every replica decides.
 type Feed struct {
 	engine *engine.Engine
+	asker  *decisions.Asker
 	cache  cache.Cache
 	queue  workqueue.TypedRateLimitingInterface[string]
 
@@ -43,10 +45,11 @@ const (
 	tryAgainLast = 5 * time.Minute
 )
 
-// NewFeed adds a feed to the manager.
-func NewFeed(mgr ctrl.Manager, e *engine.Engine) (*Feed, error) {
+// NewFeed adds a feed to the manager. What goes wrong is counted by the asker.
+func NewFeed(mgr ctrl.Manager, e *engine.Engine, asker *decisions.Asker) (*Feed, error) {
 	f := &Feed{
 		engine: e,
+		asker:  asker,
 		cache:  mgr.GetCache(),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](tryAgain, tryAgainLast)),
@@ -172,6 +175,7 @@ func (f *Feed) follow(ctx context.Context, name string) {
 	case apierrors.IsNotFound(err):
 		f.engine.Remove(uncancelled, name)
 		f.queue.Forget(name)
+		f.asker.Forget(name)
 		ctrl.LoggerFrom(ctx).Info("Removed policy", "policy", name, "revision", f.engine.Revision())
 		f.tell(name)
 	default:
@@ -193,9 +197,13 @@ func (f *Feed) report(ctx context.Context, before, after engine.State) {
 		log = log.V(1)
 	}
 	log.Info("Took in policy", "problems", len(after.Problems))
-	if after.OK() {
+	switch {
+	case after.OK():
 		f.queue.Forget(after.Policy)
-	} else {
+	case changed(before, after):
+		f.asker.Broken(after.Policy, whyBroken(after))
+		fallthrough
+	default:
 		f.queue.AddRateLimited(after.Policy)
 	}
 	f.tell(after.Policy)
@@ -203,4 +211,11 @@ func (f *Feed) report(ctx context.Context, before, after engine.State) {
 
 func changed(before, after engine.State) bool {
 	return before.Serving != after.Serving || before.Revision != after.Revision || !slices.Equal(before.Problems, after.Problems)
+}
+
+func whyBroken(state engine.State) string {
+	if state.Compiled() {
+		return tested(state).Reason
+	}
+	return compiled(state).Reason
 }

@@ -21,7 +21,7 @@ func newMetrics() metrics {
 	}
 	return metrics{
 		evaluations: counter("policy_evaluations_total", "How often a policy was asked, and what it said.", "policy", "type", "result", "dry_run"),
-		errors:      counter("policy_errors_total", "How often a policy could not be evaluated, by the code of the finding that it became.", "policy", "reason", "dry_run"),
+		errors:      counter("policy_errors_total", "How often a policy could not be evaluated, by the code of the finding that it became, or could not be put in force, by the reason of its condition.", "policy", "reason", "dry_run"),
 		excluded:    counter("policy_excluded_targets_total", "How many targets a policy excluded, by the code it gave.", "policy", "code"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "policy_evaluation_seconds", Help: "How long a policy took to answer.",
@@ -49,6 +49,11 @@ func (m metrics) count(q engine.Question, d *engine.Decision, part Part) {
 			m.excluded.WithLabelValues(f.Policy, f.Code).Inc()
 		}
 	}
+}
+
+// Broken counts a policy that could not be put in force.
+func (a *Asker) Broken(policy, reason string) {
+	a.metrics.errors.WithLabelValues(policy, reason, "false").Inc()
 }
 
 // Forget drops what was counted of a policy that is no more.

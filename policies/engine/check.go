@@ -40,6 +40,17 @@ func (r Report) OK() bool { return len(r.Problems) == 0 }
 // Compiled says that the policy compiles, whatever its tests say.
 func (r Report) Compiled() bool { return r.Summary != nil }
 
+// Dependents are the policies that would break, by name.
+func (r Report) Dependents() []string {
+	var names []string
+	for _, p := range r.Problems {
+		if p.Dependent != "" {
+			names = append(names, p.Dependent)
+		}
+	}
+	return names
+}
+
 // Err is all problems as one error, nil when there are none.
 func (r Report) Err() error {
 	if r.OK() {
@@ -157,11 +168,14 @@ func (out *compiled) compile(ctx context.Context, report *Report, all modules, l
 
 	c := newCompiler(spec.Type)
 	problems := c.compile(out.modules.with(imported), text)
-	if c.typed && len(c.Errors) == 0 {
-		problems = append(problems, checkOutputs(spec.Type, out.pkg, c, out.modules, imported, text)...)
-	}
-	if !c.typed {
-		problems = append(problems, moreProblems(spec.Type, out.modules, imported, problems, text)...)
+	if c.typed {
+		sound := out.modules
+		if c.Failed() { // nothing depends on the entry points that do not compile
+			sound = sound.withoutEntryPointsAt(problems)
+		}
+		problems = append(problems, checkOutputs(spec.Type, out.pkg, c, sound, imported, text)...)
+	} else {
+		problems = append(problems, moreProblems(spec.Type, out.pkg, out.modules, imported, problems, text)...)
 	}
 	compiles := len(report.Problems)+len(problems) == 0
 	report.add(problems...)

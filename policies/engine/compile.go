@@ -251,7 +251,7 @@ func (c *compiler) compile(m modules, text sources) (problems []Problem) {
 
 // moreProblems finds what a compiler did not reach that stopped early, by
 // leaving out the entry points with mistakes. Nothing else depends on those.
-func moreProblems(t policyv1alpha1.PolicyType, m, libraries modules, known []Problem, text sources) []Problem {
+func moreProblems(t policyv1alpha1.PolicyType, pkg ast.Ref, m, libraries modules, known []Problem, text sources) []Problem {
 	var problems []Problem
 	for range maxPasses {
 		m = m.withoutEntryPointsAt(known)
@@ -262,6 +262,9 @@ func moreProblems(t policyv1alpha1.PolicyType, m, libraries modules, known []Pro
 			if !strings.HasSuffix(p.Message, " unused") { // it may be used in what was left out
 				problems = append(problems, p)
 			}
+		}
+		if c.typed && !c.Failed() {
+			return append(problems, checkOutputs(t, pkg, c, m, libraries, text)...)
 		}
 		if c.typed || len(found) == 0 || slices.Equal(found, known) {
 			break

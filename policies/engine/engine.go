@@ -76,6 +76,9 @@ type State struct {
 	// OK, and empty when there is none, so that every decision the policy
 	// matches follows its failurePolicy.
 	Serving string
+	// Type and Action of the form that decides.
+	Type   policyv1alpha1.PolicyType
+	Action policyv1alpha1.Action
 	// Libraries it is compiled with.
 	Libraries []string
 }
@@ -99,17 +102,28 @@ func New(options Options) *Engine {
 // Check says what Apply would, and changes nothing. For a Library it says as
 // well which policies would break.
 func (e *Engine) Check(ctx context.Context, policy *policyv1alpha1.Policy) Report {
+	report, _ := e.Try(ctx, policy)
+	return report
+}
+
+// Try is Check, and returns the policy to be asked what it would do; nil when it
+// can be asked nothing.
+func (e *Engine) Try(ctx context.Context, policy *policyv1alpha1.Policy) (Report, *Trial) {
 	s := e.current.Load()
-	trial := s.next()
-	trial.put(ctx, policy)
-	report := trial.entries[policy.Name].report
-	for _, name := range slices.Sorted(maps.Keys(trial.entries)) {
-		before, after := s.entries[name], trial.entries[name]
+	next := s.next()
+	next.put(ctx, policy)
+	report := next.entries[policy.Name].report
+	for _, name := range slices.Sorted(maps.Keys(next.entries)) {
+		before, after := s.entries[name], next.entries[name]
 		if name != policy.Name && before.report.OK() && !after.report.OK() {
 			report.Problems = append(report.Problems, breaks(name, after.report))
 		}
 	}
-	return report
+	serving := next.entries[policy.Name].serving
+	if !report.OK() || serving == nil || serving.spec.Type == policyv1alpha1.Library {
+		return report, nil
+	}
+	return report, &Trial{engine: e, policy: serving}
 }
 
 // CheckRemoval says which policies would break without this one.
@@ -130,7 +144,7 @@ func (e *Engine) CheckRemoval(ctx context.Context, name string) Report {
 }
 
 func breaks(name string, report Report) Problem {
-	return Problem{Code: "policy_dependent", Message: fmt.Sprintf("policy %s would break: %v", name, report.Err())}
+	return Problem{Code: "policy_dependent", Dependent: name, Message: fmt.Sprintf("policy %s would break: %v", name, report.Err())}
 }
 
 // Apply puts a policy in force, or keeps its last good form when there are
@@ -224,9 +238,10 @@ func (e *Engine) use(next *set) {
 }
 
 func (e *entry) state() State {
-	state := State{Report: e.report}
+	state := State{Report: e.report, Type: e.want.Spec.Type, Action: e.want.Spec.Action}
 	if e.serving != nil {
 		state.Serving, state.Libraries = e.serving.revision, e.serving.uses
+		state.Type, state.Action = e.serving.spec.Type, e.serving.spec.Action
 	}
 	return state
 }

@@ -20,7 +20,7 @@ func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libr
 		}
 		rules := rulesNamed(m, name)
 		malformed := slices.ContainsFunc(rules, func(rule *ast.Rule) bool { return wrongForm(name, rule) != "" })
-		if malformed || len(checkType(name, c.TypeEnv.GetByRef(ref))) == 0 {
+		if malformed || !c.Failed() && len(checkType(name, c.TypeEnv.GetByRef(ref))) == 0 {
 			continue // checkNames says so already, or there is nothing to say
 		}
 		before := len(problems)
@@ -33,7 +33,7 @@ func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libr
 				problems = append(problems, text.at(rule.Location, contractErr, "%s", why))
 			}
 		}
-		if len(problems) == before && len(rules) > 0 {
+		if len(problems) == before && len(rules) > 0 && !c.Failed() {
 			for _, why := range checkType(name, c.TypeEnv.GetByRef(ref)) {
 				problems = append(problems, text.at(rules[0].Location, contractErr, "%s", why))
 			}

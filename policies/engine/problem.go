@@ -24,17 +24,27 @@ type Problem struct {
 	Message string
 	// Source is the text of the line.
 	Source string
+	// Dependent is the policy that would break; empty for the policy itself.
+	Dependent string
 }
 
-// String is the problem as a compiler would print it, with a caret.
-func (p Problem) String() string {
+// Brief is the problem on one line, with its place.
+func (p Problem) Brief() string {
 	switch {
 	case p.File == "":
 		return p.Message
 	case p.Line == 0:
 		return p.File + ": " + p.Message
 	}
-	text := fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+}
+
+// String is the problem as a compiler would print it, with a caret.
+func (p Problem) String() string {
+	text := p.Brief()
+	if p.File == "" || p.Line == 0 {
+		return text
+	}
 	if strings.TrimSpace(p.Source) == "" {
 		return text
 	}

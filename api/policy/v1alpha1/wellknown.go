@@ -8,6 +8,10 @@ const Group = "policy.workload.crossplane.io"
 // policy, and an upgrade may replace it.
 const EmbeddedRevisionAnnotation = Group + "/embedded-revision"
 
+// PolicyManager is the field manager of what Portico writes into policies: their
+// status, and the whole of those it ships.
+const PolicyManager = "portico-policy"
+
 // Condition types.
 const (
 	// Ready says whether what spec asks for is what decides.

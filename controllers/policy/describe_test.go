@@ -1,0 +1,164 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies/engine"
+)
+
+const (
+	rules   = "package scheduling.x\n\ndeny contains {\"code\": \"No\", \"msg\": \"no\"} if input.object.kind == \"Service\"\n"
+	tests   = "package scheduling.x_test\n\nimport data.scheduling.x\n\ntest_no if count(x.deny) == 1 with input as {\"object\": {\"kind\": \"Service\"}}\n"
+	failing = "package scheduling.x_test\n\nimport data.scheduling.x\n\ntest_no if count(x.deny) == 2 with input as {\"object\": {\"kind\": \"Service\"}}\n"
+	broken  = "package scheduling.x\n\ndeny contains {\"code\": \"No\", \"msg\": \"no\"} if input.objct.kind == \"Service\"\n"
+)
+
+func written(modules ...string) *policyv1alpha1.Policy {
+	policy := &policyv1alpha1.Policy{
+		ObjectMeta: metav1.ObjectMeta{Name: "x", Generation: 3},
+		Spec:       policyv1alpha1.PolicySpec{Type: policyv1alpha1.Scheduling, FailurePolicy: policyv1alpha1.Fail, Modules: map[string]string{"x.rego": modules[0]}},
+	}
+	if len(modules) > 1 {
+		policy.Spec.Modules["x_test.rego"] = modules[1]
+	}
+	return policy
+}
+
+// conditions are a policy's, as type=status/reason.
+func conditions(status policyv1alpha1.PolicyStatus) map[string]string {
+	out := map[string]string{}
+	for _, c := range status.Conditions {
+		out[c.Type] = string(c.Status) + "/" + c.Reason
+	}
+	return out
+}
+
+func TestDescribe(t *testing.T) {
+	good := written(rules, tests)
+	cases := map[string]struct {
+		reason   string
+		forms    []*policyv1alpha1.Policy // one after the other
+		want     map[string]string
+		revision string
+		summary  string
+		says     string
+	}{
+		"Good": {
+			reason:   "What spec says decides.",
+			forms:    []*policyv1alpha1.Policy{good},
+			want:     map[string]string{"Ready": "True/Active", "Compiled": "True/Compiled", "TestsPassed": "True/Passed"},
+			revision: engine.Revision(good.Spec), summary: "1/1", says: "what spec says decides",
+		},
+		"NoTests": {
+			reason:   "Tests that are not there are neither good nor bad.",
+			forms:    []*policyv1alpha1.Policy{written(rules)},
+			want:     map[string]string{"Ready": "True/Active", "Compiled": "True/Compiled", "TestsPassed": "Unknown/NoTests"},
+			revision: engine.Revision(written(rules).Spec), summary: "0/0", says: "what spec says decides",
+		},
+		"LastGood": {
+			reason:   "A form that does not compile replaces nothing, and says where it is wrong.",
+			forms:    []*policyv1alpha1.Policy{good, written(broken, tests)},
+			want:     map[string]string{"Ready": "False/LastGoodServing", "Compiled": "False/NotCompiled", "TestsPassed": "Unknown/NotCompiled"},
+			revision: engine.Revision(good.Spec), says: "revision " + engine.Revision(good.Spec) + " decides, because what spec says cannot: x.rego:3:",
+		},
+		"FailingTests": {
+			reason:   "Nor does one whose tests fail.",
+			forms:    []*policyv1alpha1.Policy{good, written(rules, failing)},
+			want:     map[string]string{"Ready": "False/LastGoodServing", "Compiled": "True/Compiled", "TestsPassed": "False/Failed"},
+			revision: engine.Revision(good.Spec), summary: "0/1", says: "test_no",
+		},
+		"NeverGood": {
+			reason: "Without a form that works, failurePolicy decides.",
+			forms:  []*policyv1alpha1.Policy{written(broken)},
+			want:   map[string]string{"Ready": "False/Broken", "Compiled": "False/NotCompiled", "TestsPassed": "Unknown/NotCompiled"},
+			says:   "no form of it works, and what it matches goes by failurePolicy Fail: x.rego:3:",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := engine.New(engine.Options{})
+			for _, form := range tc.forms {
+				e.Apply(t.Context(), form)
+			}
+			policy := tc.forms[len(tc.forms)-1].DeepCopy()
+			state, _ := e.Policy("x")
+			describe(policy, state, "")
+			if diff := cmp.Diff(tc.want, conditions(policy.Status)); diff != "" {
+				t.Errorf("%s\n%s", tc.reason, diff)
+			}
+			got := policy.Status
+			summary := ""
+			if got.Tests != nil {
+				summary = got.Tests.Summary
+			}
+			if got.Revision != tc.revision || summary != tc.summary || got.Engine != engine.Version || got.ObservedGeneration != 3 {
+				t.Errorf("%s\nstatus is %+v", tc.reason, got)
+			}
+			if says := meta.FindStatusCondition(got.Conditions, policyv1alpha1.Ready).Message; !strings.Contains(says, tc.says) {
+				t.Errorf("%s\nit says %q, want %q", tc.reason, says, tc.says)
+			}
+			again := policy.DeepCopy()
+			describe(again, state, "")
+			if diff := cmp.Diff(policy, again); diff != "" {
+				t.Errorf("describing it again changes it: %s", diff)
+			}
+		})
+	}
+}
+
+func TestCustomized(t *testing.T) {
+	e := engine.New(engine.Options{})
+	policy := written(rules, tests)
+	e.Apply(t.Context(), policy)
+	state, _ := e.Policy("x")
+	for name, tc := range map[string]struct{ annotation, shipped, want string }{
+		"NotOurs":      {"", "", ""},
+		"AsShipped":    {state.Revision, state.Revision, "False/AsShipped"},
+		"Older":        {state.Revision, "000000000000", "False/AsShipped"},
+		"Edited":       {"000000000000", "000000000000", "True/Edited"},
+		"SomebodyElse": {"", "000000000000", "True/Edited"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := policy.DeepCopy()
+			p.Annotations = map[string]string{policyv1alpha1.EmbeddedRevisionAnnotation: tc.annotation}
+			p.Status.Conditions = []metav1.Condition{{Type: policyv1alpha1.Customized, Status: metav1.ConditionTrue}}
+			describe(p, state, tc.shipped)
+			if got := conditions(p.Status)[policyv1alpha1.Customized]; got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStory(t *testing.T) {
+	status := func(revision string, ready metav1.ConditionStatus, reason, message string) policyv1alpha1.PolicyStatus {
+		return policyv1alpha1.PolicyStatus{Revision: revision, Conditions: []metav1.Condition{{Type: policyv1alpha1.Ready, Status: ready, Reason: reason, Message: message}}}
+	}
+	good, newer := status("a", "True", "Active", "decides"), status("b", "True", "Active", "decides")
+	bad, worse := status("a", "False", "LastGoodServing", "x.rego:3: no"), status("a", "False", "LastGoodServing", "x.rego:4: no")
+	cases := map[string]struct {
+		before, after policyv1alpha1.PolicyStatus
+		want          []narrate.Event
+	}{
+		"Nothing": {},
+		"First":   {after: good, want: []narrate.Event{{Reason: "Active", Note: "revision a decides"}}},
+		"Same":    {before: good, after: good},
+		"Changed": {before: good, after: newer, want: []narrate.Event{{Reason: "Active", Note: "revision b decides"}}},
+		"Broken":  {before: good, after: bad, want: []narrate.Event{{Warning: true, Reason: "LastGoodServing", Note: "x.rego:3: no"}}},
+		"Still":   {before: bad, after: bad},
+		"Worse":   {before: bad, after: worse, want: []narrate.Event{{Warning: true, Reason: "LastGoodServing", Note: "x.rego:4: no"}}},
+		"Mended":  {before: bad, after: good, want: []narrate.Event{{Reason: "Active", Note: "revision a decides"}}},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(tc.want, story(tc.before, tc.after)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package policy
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/portico-io/portico/policies/engine"
+)
+
+// Metrics are read off the engine when they are asked for, so that they are
+// true of every replica, and of none that is gone.
+type Metrics struct {
+	engine      *engine.Engine
+	info, ready *prometheus.Desc
+}
+
+// NewMetrics returns a collector of what an engine has in force.
+func NewMetrics(e *engine.Engine) *Metrics {
+	return &Metrics{
+		engine: e,
+		info: prometheus.NewDesc("policy_info",
+			"The policies in force on this replica: what each does, and the revision that decides.", []string{"policy", "action", "revision"}, nil),
+		ready: prometheus.NewDesc("policy_ready",
+			"Whether what a policy's spec says is what decides on this replica. 0 means that its last good form does, or none.", []string{"policy"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	to <- m.info
+	to <- m.ready
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	for _, state := range m.engine.Policies() {
+		to <- prometheus.MustNewConstMetric(m.info, prometheus.GaugeValue, 1, state.Policy, string(state.Action), state.Serving)
+		ready := 0.0
+		if state.OK() {
+			ready = 1
+		}
+		to <- prometheus.MustNewConstMetric(m.ready, prometheus.GaugeValue, ready, state.Policy)
+	}
+}

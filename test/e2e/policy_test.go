@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/policies/engine"
+	"github.com/portico-io/portico/test/cluster"
+	"github.com/portico-io/portico/test/cluster/install"
+)
+
+// policyNamed is a Policy that keeps Deployments to a number of replicas, in
+// namespaces that are labelled with its name. Edits replace parts of it, pairwise.
+func policyNamed(name string, edits ...string) string {
+	return strings.NewReplacer(edits...).Replace(fmt.Sprintf(`
+apiVersion: policy.workload.crossplane.io/v1alpha1
+kind: Policy
+metadata:
+  name: %[1]s
+spec:
+  type: Scheduling
+  match:
+    namespaceSelector: {matchLabels: {policy: %[1]s}}
+  parameters: {most: 3}
+  modules:
+    replicas.rego: |
+      package scheduling.replicas
+
+      import rego.v2
+
+      deny contains {"code": "TooMany", "msg": msg, "field": "spec.replicas"} if {
+      	input.object.spec.replicas > input.parameters.most
+      	msg := sprintf("asks for %%d replicas; at most %%d", [input.object.spec.replicas, input.parameters.most])
+      }
+    replicas_test.rego: |
+      package scheduling.replicas_test
+
+      import data.scheduling.replicas
+
+      test_three if count(replicas.deny) == 0 with input as {"object": {"spec": {"replicas": 3}}, "parameters": {"most": 3}}
+
+      test_four if count(replicas.deny) == 1 with input as {"object": {"spec": {"replicas": 4}}, "parameters": {"most": 3}}
+`, name))
+}
+
+// newPolicy names a policy, and deletes it after the spec.
+func newPolicy(name string) string {
+	GinkgoHelper()
+	DeferCleanup(func() { kubectl(hub, "delete", "policy", name, "--ignore-not-found") })
+	return name
+}
+
+// ready waits until a policy's status says that its spec decides, and returns
+// the revision.
+func ready(on *cluster.Cluster, name string) string {
+	GinkgoHelper()
+	state := func() []string {
+		return strings.Split(get(on, "", "policy/"+name,
+			".status.conditions[?(@.type=='Ready')].status}/{.metadata.generation}/{.status.observedGeneration"), "/")
+	}
+	Eventually(state).Should(And(HaveLen(3), Satisfy(func(s []string) bool {
+		return s[0] == "True" && s[1] == s[2]
+	})), name)
+	return get(on, "", "policy/"+name, ".status.revision")
+}
+
+// conditionOf is a condition of a policy, as status/reason.
+func conditionOf(on *cluster.Cluster, name, kind string) func() string {
+	return func() string {
+		of := fmt.Sprintf(".status.conditions[?(@.type=='%s')]", kind)
+		return get(on, "", "policy/"+name, of+".status}/{"+of+".reason")
+	}
+}
+
+// metricsOf are the lines of a manager's metrics that begin so.
+func metricsOf(manager *install.Manager, prefix string) func() []string {
+	return func() []string {
+		response, err := http.Get(manager.MetricsURL())
+		if err != nil {
+			return []string{err.Error()}
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		var lines []string
+		for line := range strings.Lines(string(body)) {
+			if strings.HasPrefix(line, prefix) {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+		return lines
+	}
+}
+
+var _ = Describe("A policy", func() {
+	It("is live once applied, tells what became of it, and is changed live", func() {
+		name := newPolicy("live")
+		apply("", policyNamed(name))
+		revision := ready(hub, name)
+		Expect(revision).To(MatchRegexp("^[0-9a-f]{12}$"))
+		Expect(conditionOf(hub, name, "Compiled")()).To(Equal("True/Compiled"))
+		Expect(conditionOf(hub, name, "TestsPassed")()).To(Equal("True/Passed"))
+		Expect(conditionOf(hub, name, "Customized")()).To(Equal("/"))
+		Expect(get(hub, "", "policy/"+name, ".status.engine")).To(Equal(engine.Version))
+		Expect(get(hub, "", "policy/"+name, ".status.tests")).To(MatchJSON(`{"coverage":100,"failed":0,"passed":2,"summary":"2/2"}`))
+		Eventually(metricsOf(portico, `policy_info{action="Deny",policy="live"`)).
+			Should(ConsistOf(fmt.Sprintf(`policy_info{action="Deny",policy="live",revision="%s"} 1`, revision)))
+
+		By("the columns")
+		table := strings.Split(kubectl(hub, "get", "policies", name), "\n")
+		Expect(strings.Fields(table[0])).To(Equal([]string{"NAME", "TYPE", "ACTION", "READY", "TESTS", "VIOLATIONS", "REVISION", "AGE"}))
+		Expect(strings.Fields(table[1])).To(HaveExactElements(name, "Scheduling", "Deny", "True", "2/2", revision, Not(BeEmpty())))
+
+		By("changing it")
+		kubectl(hub, "patch", "policy", name, "--type=merge", "-p", `{"spec":{"action":"Audit","parameters":{"most":4}}}`)
+		Eventually(func() string { return ready(hub, name) }).ShouldNot(Equal(revision))
+		Eventually(metricsOf(portico, `policy_info{action="Audit",policy="live"`)).Should(HaveLen(1))
+		Eventually(func() string { return events("", "policy/"+name) }).Should(And(
+			ContainSubstring("revision "+revision+" decides"), ContainSubstring("Active")))
+
+		By("deleting it")
+		kubectl(hub, "delete", "policy", name)
+		Eventually(metricsOf(portico, `policy_info{action="Audit",policy="live"`)).Should(BeEmpty())
+	})
+
+	It("that is wrong is refused whole, with every place, dry run or not", func() {
+		name := newPolicy("wrong")
+		broken := policyNamed(name, "> input.parameters.most\n", "> input.parametres.most\n",
+			"    replicas_test.rego", "\n      warn contains {\"code\": \"Odd\", \"mesg\": \"is odd\"}\n    replicas_test.rego")
+		for _, flag := range []string{"--dry-run=server", "--dry-run=none"} {
+			r := run(hub, broken, "apply", flag, "-f", "-")
+			Expect(r.failed).To(HaveOccurred())
+			Expect(r.err).To(And(
+				ContainSubstring("is invalid"),
+				ContainSubstring("replicas.rego:6:37: undefined ref: input.parametres.most: want one of"),
+				MatchRegexp(`replicas.rego:1\d:.*"mesg"`),
+				MatchRegexp(`(?m)^\s+\^$`),
+			), flag)
+		}
+		Expect(get(hub, "", "policy/"+name, ".metadata.name")).To(BeEmpty())
+
+		By("tests that fail")
+		r := run(hub, policyNamed(name, `== 1 with`, `== 2 with`), "apply", "-f", "-")
+		Expect(r.failed).To(HaveOccurred())
+		Expect(r.err).To(And(ContainSubstring("replicas_test.rego:7:"), ContainSubstring("test_four")))
+
+		By("a dry run of what is right, which leaves nothing")
+		apply("", policyNamed(name), "--dry-run=server")
+		Expect(get(hub, "", "policy/"+name, ".metadata.name")).To(BeEmpty())
+
+		By("breaking one that decides: it goes on as it was")
+		apply("", policyNamed(name))
+		revision := ready(hub, name)
+		Expect(run(hub, broken, "apply", "-f", "-").failed).To(HaveOccurred())
+		Consistently(func() string { return ready(hub, name) }).WithTimeout(2e9).Should(Equal(revision))
+
+		By("mending it")
+		apply("", policyNamed(name, "at most", "no more than"))
+		Eventually(func() string { return ready(hub, name) }).ShouldNot(Equal(revision))
+	})
+
+	It("that is doubtful is accepted with warnings", func() {
+		name := newPolicy("doubtful")
+		doubtful, _, _ := strings.Cut(policyNamed(name, "      import rego.v2\n", "", "input.object.spec.replicas > input.parameters.most\n",
+			"not input.object.metadata.labels.few\n", "[input.object.spec.replicas,", "[count(input.targets),"), "    replicas_test.rego")
+		r := apply("", doubtful)
+		Expect(r.err).To(And(ContainSubstring("Warning: the policy has no tests"), ContainSubstring("import rego.v2")))
+		for line := range strings.Lines(r.err) {
+			Expect(len(line)).To(BeNumerically("<=", len("Warning: ")+200+1), line)
+		}
+		ready(hub, name)
+		Expect(conditionOf(hub, name, "TestsPassed")()).To(Equal("Unknown/NoTests"))
+
+		By("what changes nothing that decides, and is not judged again")
+		kubectl(hub, "annotate", "policy", name, "note=1")
+		r = run(hub, "", "label", "policy", name, "team=a")
+		Expect(r.failed).NotTo(HaveOccurred())
+		Expect(r.err).To(BeEmpty())
+	})
+
+	It("that is a Library cannot break, or leave, those that import it", func() {
+		library, user := newPolicy("lib-limits"), newPolicy("uses-limits")
+		// Cleaned up in the right order: what imports it goes first.
+		imported := fmt.Sprintf(`
+apiVersion: policy.workload.crossplane.io/v1alpha1
+kind: Policy
+metadata: {name: %s}
+spec:
+  type: Library
+  modules:
+    limits.rego: |
+      package lib.limits
+
+      most := 3
+    limits_test.rego: |
+      package lib.limits_test
+
+      import data.lib.limits
+
+      test_most if limits.most > 0
+`, library)
+		importing := policyNamed(user, "import rego.v2", "import rego.v2\n      import data.lib.limits", "> input.parameters.most\n", "> limits.most\n")
+
+		By("importing what is not there")
+		r := run(hub, importing, "apply", "-f", "-")
+		Expect(r.failed).To(HaveOccurred())
+		Expect(r.err).To(ContainSubstring("data.lib.limits"))
+
+		apply("", imported)
+		ready(hub, library)
+		apply("", importing)
+		ready(hub, user)
+
+		By("changes that would break the policy")
+		for from, to := range map[string]string{"most := 3": "most := 2", "most": "least"} {
+			r := run(hub, strings.ReplaceAll(imported, from, to), "apply", "-f", "-")
+			Expect(r.failed).To(HaveOccurred(), to)
+			Expect(r.err).To(ContainSubstring("policy "+user+" would break"), to)
+		}
+		By("its deletion")
+		r = run(hub, "", "delete", "policy", library)
+		Expect(r.failed).To(HaveOccurred())
+		Expect(r.err).To(ContainSubstring("Library " + library + " is imported by " + user + "; change or delete what imports it first"))
+		Consistently(conditionOf(hub, user, "Ready")).WithTimeout(1e9).Should(Equal("True/Active"))
+
+		kubectl(hub, "delete", "policy", user)
+		Eventually(func() error { return run(hub, "", "delete", "policy", library).failed }).Should(Succeed())
+	})
+})
+
+var _ = Describe("The policies that Portico ships", func() {
+	It("are there, decide, come back, and stay as people made them", func(ctx SpecContext) {
+		shipped, err := engine.Shipped()
+		Expect(err).NotTo(HaveOccurred())
+		for _, policy := range shipped {
+			ready(hub, policy.Name)
+			Eventually(conditionOf(hub, policy.Name, "Customized")).Should(Equal("False/AsShipped"), policy.Name)
+			Expect(conditionOf(hub, policy.Name, "TestsPassed")()).To(Equal("True/Passed"), policy.Name)
+		}
+
+		By("deleting one")
+		uid := get(hub, "", "policy/spread", ".metadata.uid")
+		kubectl(hub, "delete", "policy", "spread")
+		Eventually(func() string { return get(hub, "", "policy/spread", ".metadata.uid") }).ShouldNot(Or(BeEmpty(), Equal(uid)))
+		ready(hub, "spread")
+
+		By("switching one off, for longer than the manager lives")
+		was := get(hub, "", "policy/publishers", ".spec.action")
+		kubectl(hub, "patch", "policy", "publishers", "--type=merge", "-p", `{"spec":{"action":"Audit"}}`)
+		Eventually(conditionOf(hub, "publishers", "Customized")).Should(Equal("True/Edited"))
+		Expect(portico.Restart(ctx)).To(Succeed())
+		ready(hub, "publishers")
+		Consistently(conditionOf(hub, "publishers", "Customized")).Should(Equal("True/Edited"))
+		Expect(get(hub, "", "policy/publishers", ".spec.action")).To(Equal("Audit"))
+		kubectl(hub, "patch", "policy", "publishers", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"action":%q}}`, was))
+		Eventually(conditionOf(hub, "publishers", "Customized")).Should(Equal("False/AsShipped"))
+
+		By("upgrading one that nobody edited since an earlier version shipped it")
+		revision := get(hub, "", "policy/spread", ".status.revision")
+		earlier := shipped[slices.IndexFunc(shipped, func(p *policyv1alpha1.Policy) bool { return p.Name == "spread" })].DeepCopy()
+		earlier.Spec.Weight = ptr.To[int32](7)
+		kubectl(hub, "patch", "policy", "spread", "--type=merge", "-p", fmt.Sprintf(
+			`{"metadata":{"annotations":{"policy.workload.crossplane.io/embedded-revision":%q}},"spec":{"weight":7}}`, engine.Revision(earlier.Spec)))
+		Eventually(func() string { return get(hub, "", "policy/spread", ".status.revision") }).Should(Equal(revision))
+		Eventually(conditionOf(hub, "spread", "Customized")).Should(Equal("False/AsShipped"))
+		Expect(get(hub, "", "policy/spread", ".metadata.annotations.policy\\.workload\\.crossplane\\.io/embedded-revision")).To(Equal(revision))
+	})
+})

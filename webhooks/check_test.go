@@ -1,0 +1,116 @@
+package webhooks
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
+
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/policies/engine"
+)
+
+// policyOf is a Policy with modules by file name, as YAML.
+func policyOf(t testing.TB, name string, of policyv1alpha1.PolicyType, modules map[string]string) string {
+	t.Helper()
+	out, err := yaml.Marshal(policyv1alpha1.Policy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: "Policy"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       policyv1alpha1.PolicySpec{Type: of, Modules: modules},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestWrittenPolicies(t *testing.T) {
+	library := map[string]string{"limits.rego": "package lib.limits\n\nmost := 3\n"}
+	imports := map[string]string{"count.rego": "package scheduling.count\n\nimport data.lib.limits\n\ndeny contains {\"code\": \"Many\", \"msg\": \"too many\"} if input.object.spec.replicas > limits.most\n"}
+	policies := engine.New(engine.Options{})
+	policies.Replace(t.Context(), nil)
+	for _, text := range []string{policyOf(t, "lib-limits", policyv1alpha1.Library, library), policyOf(t, "count", policyv1alpha1.Scheduling, imports)} {
+		policy := &policyv1alpha1.Policy{}
+		if err := yaml.Unmarshal([]byte(text), policy); err != nil {
+			t.Fatal(err)
+		}
+		if err := policies.Apply(t.Context(), policy).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := webhook.NewServer(webhook.Options{})
+	Register(server, Options{Identity: porticoUser, Scheme: scheme(), Engine: policies})
+
+	wrong := policyOf(t, "wrong", policyv1alpha1.Scheduling, map[string]string{
+		"wrong.rego": "package scheduling.wrong\n\ndeny contains {\"code\": \"A\", \"msg\": \"no\"} if input.objct\n\nwarn contains {\"code\": \"B\", \"mesg\": \"no\"}\n",
+	})
+	untested := policyOf(t, "untested", policyv1alpha1.Scheduling, map[string]string{
+		"untested.rego": "package scheduling.untested\n\nfew(object) if object.spec.replicas < 3\n\ndeny contains {\"code\": \"A\", \"msg\": \"no\"} if not few(input.object)\n",
+	})
+	cases := map[string]struct {
+		reason   string
+		ask      ask
+		refused  []string // all that the refusal says
+		warnings []string // parts of each
+	}{
+		"Wrong": {
+			reason:  "All that is wrong is told, with its line and a caret under it.",
+			ask:     ask{object: wrong},
+			refused: []string{"wrong.rego:3:", "want one of", "wrong.rego:5:", `"mesg"`, "^"},
+		},
+		"Doubtful": {
+			reason:   "What is likely to be a mistake is told, and accepted.",
+			ask:      ask{object: untested},
+			warnings: []string{"no tests", "import rego.v2"},
+		},
+		"LibraryBreaks": {
+			reason:  "A Library changes only with what imports it.",
+			ask:     ask{object: policyOf(t, "lib-limits", policyv1alpha1.Library, map[string]string{"limits.rego": "package lib.limits\n\nleast := 3\n"}), old: policyOf(t, "lib-limits", policyv1alpha1.Library, library)},
+			refused: []string{"policy count would break"}, warnings: []string{"no tests"},
+		},
+		"LibraryGoes": {
+			reason:  "A Library stays while it is imported, and the refusal names the way out.",
+			ask:     ask{operation: admissionv1.Delete, old: policyOf(t, "lib-limits", policyv1alpha1.Library, library)},
+			refused: []string{"imported by count; change or delete what imports it first"},
+		},
+		"ImporterGoes": {
+			reason: "Nothing else stands in the way of deletion.",
+			ask:    ask{operation: admissionv1.Delete, old: policyOf(t, "count", policyv1alpha1.Scheduling, imports)},
+		},
+		"Status": {
+			reason: "Status is not judged.",
+			ask:    ask{object: wrong, subresource: "status"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.ask.path = PolicyPath
+			resp := review(t, server.WebhookMux(), tc.ask)
+			if resp.Allowed != (len(tc.refused) == 0) {
+				t.Fatalf("%s\nallowed: %v (%v)", tc.reason, resp.Allowed, resp.Result)
+			}
+			for _, want := range tc.refused {
+				if !strings.Contains(resp.Result.Message, want) {
+					t.Errorf("%s\nthe refusal does not say %q:\n%s", tc.reason, want, resp.Result.Message)
+				}
+			}
+			if got := fmt.Sprint(resp.Warnings); len(resp.Warnings) != len(tc.warnings) {
+				t.Errorf("%s\nwarnings: %s", tc.reason, got)
+			}
+			for _, want := range tc.warnings {
+				if !strings.Contains(fmt.Sprint(resp.Warnings), want) {
+					t.Errorf("%s\nno warning says %q: %q", tc.reason, want, resp.Warnings)
+				}
+			}
+			for _, warning := range resp.Warnings {
+				if len(warning) > 200 {
+					t.Errorf("a warning has %d characters: %s", len(warning), warning)
+				}
+			}
+		})
+	}
+}
