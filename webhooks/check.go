@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
+	"github.com/portico-io/portico/policies/survey"
 )
 
 // written tells an author everything that is wrong with a policy, and keeps a
@@ -32,7 +35,7 @@ func written(o Options) handler {
 		if now.DeletionTimestamp != nil {
 			return admission.Allowed(""), nil
 		}
-		report := o.Engine.Check(ctx, now)
+		report, trial := o.Engine.Try(ctx, now)
 		if !report.OK() && ctx.Err() != nil {
 			return admission.Response{}, fmt.Errorf("checking the policy took too long; try again: %w", context.Cause(ctx))
 		}
@@ -41,8 +44,30 @@ func written(o Options) handler {
 		for _, warning := range report.Warnings {
 			warnings = append(warnings, warning.Brief())
 		}
+		if hits := radius(ctx, o, now, trial); hits != "" {
+			warnings = append(warnings, hits)
+		}
 		return resp.WithWarnings(decisions.Warnings(warnings)...), nil
 	}
+}
+
+// radiusTime is how long an author waits to be told whom a policy would hit.
+const radiusTime = 200 * time.Millisecond
+
+// radius says which of what exists a policy would hit. Not to know that is no
+// reason to refuse it.
+func radius(ctx context.Context, o Options, policy *policyv1alpha1.Policy, trial *engine.Trial) string {
+	if trial == nil || o.World == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, radiusTime)
+	defer cancel()
+	world, err := o.World(ctx)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Could not look for what a policy would hit", "policy", policy.Name)
+		return ""
+	}
+	return survey.Radius(ctx, trial, policy.Spec.Action, world)
 }
 
 // problems are a report's, each at its module.

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-io/portico/policies/credentials"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
+	"github.com/portico-io/portico/policies/survey"
 )
 
 // The paths of the webhooks, which config/webhook names.
@@ -59,6 +60,9 @@ type Options struct {
 	Policies *decisions.Asker
 	// Engine checks policies that people write. By default everything passes.
 	Engine *engine.Engine
+	// World is what exists, as caches have it, to tell an author whom a policy
+	// would hit. By default nobody is told.
+	World func(ctx context.Context) (*survey.World, error)
 }
 
 // onError is what a webhook answers when it cannot decide. It matches the

@@ -23,6 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/portico-io/portico/api/kinds"
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
@@ -39,6 +40,7 @@ import (
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
+	"github.com/portico-io/portico/policies/survey"
 	"github.com/portico-io/portico/webhooks"
 	"github.com/portico-io/portico/webhooks/serving"
 )
@@ -103,6 +105,9 @@ func run(_ context.Context, o *Options) error {
 		Rules:    rules(o, config),
 		Policies: asker,
 		Engine:   asked,
+		World: func(ctx context.Context) (*survey.World, error) {
+			return policy.World(ctx, mgr.GetCache(), o.Namespace)
+		},
 	})
 	if err := addControllers(ctx, mgr, hubID, feed, asker, o); err != nil {
 		return err
@@ -198,7 +203,11 @@ func stripTemplate(object any) (any, error) {
 func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	for _, object := range []client.Object{namespaces, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}} {
+	objects := []client.Object{namespaces, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
+	for _, kind := range kinds.All {
+		objects = append(objects, kinds.New(kind))
+	}
+	for _, object := range objects {
 		if _, err := mgr.GetCache().GetInformer(ctx, object); err != nil {
 			return fmt.Errorf("preparing the caches: %w", err)
 		}
@@ -248,7 +257,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, feed *p
 		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}, asker) },
 		"application": func() error { return application.SetupWithManager(mgr) },
 		"occupancy":   func() error { return occupancy.SetupWithManager(mgr) },
-		"policy":      func() error { return policy.SetupWithManager(mgr, feed) },
+		"policy":      func() error { return policy.SetupWithManager(mgr, feed, o.Namespace) },
 		"status":      func() error { return status.SetupWithManager(mgr) },
 	} {
 		if err := setup(); err != nil {

@@ -41,3 +41,19 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(m.ready, prometheus.GaugeValue, ready, state.Policy)
 	}
 }
+
+// violations collects what the last audit found. Only the leader has any.
+type violations struct{ audits *auditor }
+
+var violationsDesc = prometheus.NewDesc("policy_violations",
+	"How many of the objects that exist a policy would refuse today. Only the leader looks.", []string{"policy"}, nil)
+
+// Describe implements prometheus.Collector.
+func (v violations) Describe(to chan<- *prometheus.Desc) { to <- violationsDesc }
+
+// Collect implements prometheus.Collector.
+func (v violations) Collect(to chan<- prometheus.Metric) {
+	for policy, audit := range v.audits.all() {
+		to <- prometheus.MustNewConstMetric(violationsDesc, prometheus.GaugeValue, float64(audit.Violations), policy)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies/engine"
+	"github.com/portico-io/portico/policies/survey"
 )
 
 // +kubebuilder:rbac:groups=policy.workload.crossplane.io,resources=policies,verbs=get;list;watch;create;patch
@@ -29,22 +31,35 @@ type Controller struct {
 	engine   *engine.Engine
 	recorder events.EventRecorder
 	shipped  map[string]*policyv1alpha1.Policy
+	audits   *auditor
 }
 
-// SetupWithManager adds the controllers that only the leader runs.
-func SetupWithManager(mgr ctrl.Manager, feed *Feed) error {
+// SetupWithManager adds the controllers that only the leader runs. exempt is the
+// namespace that never meets a policy.
+func SetupWithManager(mgr ctrl.Manager, feed *Feed, exempt string) error {
 	shipped, err := shippedByName()
 	if err != nil {
 		return err
 	}
-	c := &Controller{hub: mgr.GetClient(), engine: feed.engine, recorder: mgr.GetEventRecorder("portico"), shipped: shipped}
+	c := &Controller{
+		hub: mgr.GetClient(), engine: feed.engine, recorder: mgr.GetEventRecorder("portico"),
+		shipped: shipped, audits: newAuditor(mgr, feed, exempt),
+	}
+	if err := mgr.Add(c.audits); err != nil {
+		return fmt.Errorf("adding the audit: %w", err)
+	}
+	if err := metrics.Registry.Register(violations{c.audits}); err != nil {
+		return fmt.Errorf("adding the metric of violations: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("policy").
 		// Its own reports wake it as well: one that was made from a cache that
 		// was behind is looked at again once the cache has it.
 		For(&policyv1alpha1.Policy{}).
 		WatchesRawSource(source.TypedFunc[reconcile.Request](func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			feed.Listen(func(policy string) { q.Add(request(policy)) })
+			report := func(policy string) { q.Add(request(policy)) }
+			feed.Listen(report)
+			c.audits.listen(report)
 			for name := range shipped {
 				q.Add(request(name))
 			}
@@ -85,6 +100,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (c *Controller) report(ctx context.Context, policy *policyv1alpha1.Policy, state engine.State) error {
 	before := policy.DeepCopy()
 	describe(policy, state, c.shippedRevision(policy.Name))
+	if audit := c.audits.of(policy.Name); audit != nil && !survey.Same(audit, policy.Status.Audit) {
+		policy.Status.Audit = audit.DeepCopy() // when it was last run is no news
+	}
 	if equality.Semantic.DeepEqual(before.Status, policy.Status) {
 		return nil
 	}

@@ -117,9 +117,10 @@ var _ = Describe("A policy", func() {
 			Should(ConsistOf(fmt.Sprintf(`policy_info{action="Deny",policy="live",revision="%s"} 1`, revision)))
 
 		By("the columns")
+		Eventually(func() string { return get(hub, "", "policy/"+name, ".status.audit.violations") }).Should(Equal("0"))
 		table := strings.Split(kubectl(hub, "get", "policies", name), "\n")
 		Expect(strings.Fields(table[0])).To(Equal([]string{"NAME", "TYPE", "ACTION", "READY", "TESTS", "VIOLATIONS", "REVISION", "AGE"}))
-		Expect(strings.Fields(table[1])).To(HaveExactElements(name, "Scheduling", "Deny", "True", "2/2", revision, Not(BeEmpty())))
+		Expect(strings.Fields(table[1])).To(HaveExactElements(name, "Scheduling", "Deny", "True", "2/2", "0", revision, Not(BeEmpty())))
 
 		By("changing it")
 		kubectl(hub, "patch", "policy", name, "--type=merge", "-p", `{"spec":{"action":"Audit","parameters":{"most":4}}}`)
@@ -235,6 +236,34 @@ spec:
 
 		kubectl(hub, "delete", "policy", user)
 		Eventually(func() error { return run(hub, "", "delete", "policy", library).failed }).Should(Succeed())
+	})
+})
+
+var _ = Describe("What exists", func() {
+	It("is told to who writes a policy, and audited, and goes on running", func() {
+		name, namespace := newPolicy("hits"), newNamespace(dev)
+		kubectl(hub, "label", "namespace", namespace, "policy="+name)
+		apply(namespace, web("replicas: 2", "replicas: 4"))
+		apply(namespace, web("name: web\n  labels", "name: small\n  labels", "app: web}", "app: small}"))
+		rolledOut(namespace, "web")
+		for _, flag := range []string{"--dry-run=server", "--dry-run=none"} {
+			r := apply("", policyNamed(name), flag)
+			Expect(r.err).To(ContainSubstring("Warning: would deny 1 of 2, e.g. Deployment "+namespace+"/web (TooMany: asks for 4 replicas; at most 3)"), flag)
+		}
+		audit := func(path string) func() string {
+			return func() string { return get(hub, "", "policy/"+name, ".status.audit"+path) }
+		}
+		Eventually(audit(".violations")).Should(Equal("1"))
+		Expect(audit(".evaluated")()).To(Equal("2"))
+		Expect(audit(".sample")()).To(MatchJSON(fmt.Sprintf(
+			`[{"kind":"Deployment","namespace":%q,"name":"web","code":"TooMany","message":"asks for 4 replicas; at most 3"}]`, namespace)))
+		Eventually(metricsOf(portico, `policy_violations{policy="hits"}`)).Should(ConsistOf(`policy_violations{policy="hits"} 1`))
+		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("4"), "nothing that runs is stopped")
+
+		By("putting it right")
+		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
+		Eventually(audit(".violations")).Should(Equal("0"))
+		Expect(audit(".sample")()).To(BeEmpty())
 	})
 })
 

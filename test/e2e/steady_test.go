@@ -59,7 +59,7 @@ var _ = Describe("When nothing happens", func() {
 		rolledOut(namespace, "web")
 		rolledOut(namespace, "web-19")
 		version := func() string {
-			return get(hub, namespace, "deployment,service,kar,ka,kt", ".items[*].metadata.resourceVersion")
+			return get(hub, namespace, "deployment,service,kar,ka,kt,policy", ".items[*].metadata.resourceVersion")
 		}
 		shadows := func() string { return get(hub, namespace, "replicaset", ".items[*].status") }
 		before, statuses := settled(version), settled(shadows)
