@@ -88,10 +88,11 @@ func problems(report engine.Report) field.ErrorList {
 // keepLibrary refuses to delete a Library while others import it. Nothing else
 // stands in the way of deletion.
 func keepLibrary(ctx context.Context, policies *engine.Engine, req admission.Request) (admission.Response, error) {
-	name, err := nameOf(req)
+	old, err := deleted(req)
 	if err != nil {
 		return admission.Response{}, err
 	}
+	name := old.Name
 	report := policies.CheckRemoval(ctx, name)
 	if report.OK() {
 		return admission.Allowed(""), nil
