@@ -164,7 +164,8 @@ var _ = Describe("Policies", func() {
 		Expect(run(hub, many, "-n", namespace, "apply", "-f", "-").err).To(ContainSubstring(why), "to whom everything is allowed")
 		Expect(names(hub, namespace, "deployment")).To(BeEmpty())
 		for key, value := range map[string]string{"decision": "deny", "policies": "replicas", "codes": "TooMany"} {
-			Eventually(audited(since, "olaf", native, key)).Should(Equal(value))
+			// Next to what the policies that Portico ships have to record.
+			Eventually(audited(since, "olaf", native, key)).Should(ContainSubstring(value))
 		}
 		Expect(owner.apply(namespace, web()).failed).NotTo(HaveOccurred())
 		rolledOut(namespace, "web")
@@ -184,7 +185,7 @@ var _ = Describe("Policies", func() {
 			return owner.apply(namespace, strings.ReplaceAll(many, "nginx:1", fmt.Sprint("nginx:", time.Now().UnixNano()))).err
 		}).Should(BeEmpty())
 		Eventually(audited(since, "olaf", native, "decision")).Should(Equal("audit"))
-		Eventually(audited(since, "olaf", native, "codes")).Should(Equal("TooMany"))
+		Eventually(audited(since, "olaf", native, "codes")).Should(ContainSubstring("TooMany"))
 		log, err := os.ReadFile(portico.LogFile())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(log)).To(ContainSubstring("Policy decided"))
