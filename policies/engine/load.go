@@ -17,9 +17,26 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// Shipped returns the policies that Portico brings, by name.
+// Shipped returns the policies that Portico brings, by name. They are indented
+// with spaces: a text with tabs is shown by kubectl as one long line in quotes,
+// which nobody could edit.
 func Shipped() ([]*policyv1alpha1.Policy, error) {
-	return Load(policies.Files)
+	out, err := Load(policies.Files)
+	for _, policy := range out {
+		for file, source := range policy.Spec.Modules {
+			policy.Spec.Modules[file] = spaced(source)
+		}
+	}
+	return out, err
+}
+
+func spaced(source string) string {
+	lines := strings.Split(source, "\n")
+	for i, line := range lines {
+		text := strings.TrimLeft(line, "\t")
+		lines[i] = strings.Repeat("    ", len(line)-len(text)) + text
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Load reads policies from a tree of files, by name; see Assemble.

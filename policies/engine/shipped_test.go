@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
@@ -48,6 +49,21 @@ func TestShippedPolicies(t *testing.T) {
 				t.Errorf("tests: %+v", *state.Summary)
 			}
 		})
+	}
+}
+
+// kubectl edit shows every module line by line.
+func TestShippedPoliciesCanBeEdited(t *testing.T) {
+	for _, p := range shipped(t) {
+		for file, source := range p.Spec.Modules {
+			shown, err := sigsyaml.Marshal(map[string]string{"module": source})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(string(shown), "module: |") {
+				t.Errorf("%s of policy %s is shown as %.60s…", file, p.Name, shown)
+			}
+		}
 	}
 }
 
