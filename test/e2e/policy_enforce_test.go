@@ -357,4 +357,43 @@ spec:
 		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.color") }).Should(Equal("blue"))
 		kubectl(hub, "-n", namespace, "delete", "kar", "settings")
 	})
+
+	It("stay as they were when a change is refused, and nothing restarts when one is not", func() {
+		namespace := newNamespace(dev)
+		kubectl(hub, "label", "namespace", namespace, "rule=stays")
+		author := newAuthor("fay", "stays")
+		pid := portico.PID()
+		author.writes(rule("stays", "Scheduling", tooMany, ""))
+		denies := func(replicas int) func() string {
+			return func() string {
+				return run(hub, web("replicas: 2", fmt.Sprint("replicas: ", replicas)), "-n", namespace, "apply", "-f", "-", "--dry-run=server").err
+			}
+		}
+		Eventually(denies(4)).Should(ContainSubstring("policy stays: TooMany"))
+		Expect(denies(3)()).To(BeEmpty())
+
+		By("Rego that is none")
+		r := author.apply("", rule("stays", "Scheduling", strings.Replace(tooMany, "input.object", "input.objct", 1), ""))
+		Expect(r.failed).To(HaveOccurred())
+		Expect(r.err).To(ContainSubstring("input.objct"))
+
+		By("tests that fail")
+		failing := strings.TrimRight(rule("stays", "Scheduling", "warn contains {\"code\": \"A\", \"msg\": \"a\"} if false", ""), "\n") + `
+    rule_test.rego: |
+      package scheduling.stays_test
+
+      import data.scheduling.stays
+
+      test_warns if count(stays.warn) == 1
+`
+		r = author.apply("", failing)
+		Expect(r.failed).To(HaveOccurred())
+		Expect(r.err).To(ContainSubstring("test_warns"))
+		Consistently(denies(4)).Should(ContainSubstring("policy stays: TooMany"))
+
+		By("a change that is good")
+		author.writes(rule("stays", "Scheduling", strings.Replace(tooMany, "> 3", "> 2", 1), ""))
+		Eventually(denies(3)).Should(ContainSubstring("policy stays: TooMany"))
+		Expect(portico.PID()).To(Equal(pid))
+	})
 })
