@@ -89,6 +89,8 @@ fmt: toolchain ## Format
 
 vet: toolchain ## Run go vet
 	go vet ./...
+	@# Modules that build on the root's list its dependencies, too.
+	@for module in $(TEST_MODULES); do (cd $$module && go list -deps -test ./... >/dev/null) || exit 1; done
 
 lint: toolchain ## Run the linters
 	$(TOOL) golangci-lint run --allow-parallel-runners
