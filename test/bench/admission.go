@@ -187,8 +187,12 @@ func (f *front) police(ctx context.Context) error {
 			if libraries != (policy.Spec.Type == policyv1alpha1.Library) {
 				continue
 			}
-			if err := hub.Create(ctx, policy); err != nil {
-				return fmt.Errorf("creating policy %s: %w", policy.Name, err)
+			// A library takes a moment to be known to who judges the next.
+			err := cluster.Poll(ctx, time.Minute, "policy "+policy.Name+" to be accepted", func(ctx context.Context) error {
+				return client.IgnoreAlreadyExists(hub.Create(ctx, policy.DeepCopy()))
+			})
+			if err != nil {
+				return err
 			}
 		}
 	}
