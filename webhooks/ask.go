@@ -30,7 +30,7 @@ func (h *hearing) publish(target, old *v1alpha1.KubernetesTarget) {
 // application asks about the templates of an application that are new, that
 // changed, or that a target was chosen for by hand.
 func (h *hearing) application(app, old *v1alpha2.KubernetesApplication) {
-	if !h.options.asked(policyv1alpha1.Scheduling, h.Request) {
+	if !h.asks() {
 		return
 	}
 	at, before := targetName(app.Spec.TargetRef), ""
@@ -51,6 +51,10 @@ func (h *hearing) application(app, old *v1alpha2.KubernetesApplication) {
 			object: object, old: last, new: last == nil || at != before,
 			path: fmt.Sprintf("spec.resourceTemplates[%d].spec.template", i),
 		})
+		h.acts = append(h.acts, act{resource: resourceOf(app, t), path: all[len(all)-1].path})
+	}
+	for _, t := range app.Spec.ResourceTemplates {
+		h.with = append(h.with, policies.Template(t.Spec.Template))
 	}
 	h.schedule(input.Application{Name: app.Name, Target: at}, all,
 		wants{app.Spec.TargetSelector, placement.Question{Tolerations: app.Spec.Tolerations, Cargo: policies.CargoOfApplication(app, h.scope)}})
@@ -60,7 +64,7 @@ func (h *hearing) application(app, old *v1alpha2.KubernetesApplication) {
 // goes to another target than before.
 func (h *hearing) resource(resource, old *v1alpha1.KubernetesApplicationResource) {
 	object := policies.Template(resource.Spec.Template)
-	if object == nil || !h.options.asked(policyv1alpha1.Scheduling, h.Request) {
+	if object == nil || !h.asks() {
 		return
 	}
 	app, selector := h.home(resource)
@@ -73,6 +77,7 @@ func (h *hearing) resource(resource, old *v1alpha1.KubernetesApplicationResource
 			return
 		}
 	}
+	h.acts = []act{{resource: resource}}
 	tolerations, _ := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
 	h.schedule(app, []sent{s}, wants{selector, placement.Question{
 		Tolerations: tolerations,
@@ -103,21 +108,35 @@ type wants struct {
 	placement.Question
 }
 
-// schedule asks about all that an application sends, and warns when policies
-// leave no target for it.
+// asks tells whether anybody has a say in what is sent to a target.
+func (h *hearing) asks() bool {
+	return h.options.Rehearsals != nil || h.options.asked(policyv1alpha1.Scheduling, h.Request)
+}
+
+// schedule asks about all that an application sends, warns when policies leave no
+// target for it, and finds the target that it is on, or would be.
 func (h *hearing) schedule(app input.Application, all []sent, where wants) {
 	selector, err := policies.Selector(where.selector)
 	if err != nil || len(all) == 0 {
 		return // a selector that cannot be read is refused already
 	}
 	place := h.lookup.place(app, selector)
-	h.said = h.options.decide(h.ctx, h.Request, place, all)
-	if !h.said.Allowed() || app.Target != "" || len(h.said.Excluded) == 0 {
+	if h.options.asked(policyv1alpha1.Scheduling, h.Request) {
+		h.said = h.options.decide(h.ctx, h.Request, place, all)
+	}
+	if !h.said.Allowed() {
 		return
 	}
-	where.Selector, where.Targets, where.Frontier = selector, place.Targets, h.options.Frontier
+	if app.Target != "" {
+		h.stage = h.lookup.target(app.Target)
+		return
+	}
+	where.Selector, where.Targets, where.Placed, where.Frontier = selector, place.Targets, place.Placed, h.options.Frontier
 	where.Excluded, where.Scores = decisions.Exclusions(h.said.Excluded), h.said.Scores
-	if decision := placement.Decide(where.Question); decision.Target == "" {
+	switch decision := placement.Decide(where.Question); {
+	case decision.Target != "":
+		h.stage = h.lookup.target(decision.Target)
+	case len(h.said.Excluded) > 0:
 		h.asides = nowhere(h.asides, h.Namespace, decision, where.Excluded)
 	}
 }

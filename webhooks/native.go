@@ -78,10 +78,16 @@ func foresee(o Options, q question, cached *lookup) admission.Response {
 	case !said.Allowed():
 		resp = forbidden(said)
 	case at != "":
-		resp = joins(o, q, cached.target(at))
+		target := cached.target(at)
+		resp = joins(o, q, target)
 		resp.AuditAnnotations = withTarget(resp.AuditAnnotations, at)
+		if resp.Allowed && len(resp.Warnings) == 0 {
+			resp = o.rehearseNative(cached, q, member.Application, target, resp)
+		}
 	default:
-		resp = waits(o, q, cached, placement.Question{Selector: selector, Tolerations: member.Tolerations}, said)
+		var target *v1alpha1.KubernetesTarget
+		resp, target = waits(o, q, cached, placement.Question{Selector: selector, Tolerations: member.Tolerations}, said)
+		resp = o.rehearseNative(cached, q, member.Application, target, resp)
 	}
 	return withDecision(resp, said)
 }
@@ -106,18 +112,22 @@ func withTarget(annotations map[string]string, target string) map[string]string 
 	return annotations
 }
 
-// waits looks for a target as the scheduler will.
-func waits(o Options, q question, cached *lookup, where placement.Question, said *engine.Decision) admission.Response {
+// waits looks for a target as the scheduler will, and returns the one it would
+// choose.
+func waits(o Options, q question, cached *lookup, where placement.Question, said *engine.Decision) (admission.Response, *v1alpha1.KubernetesTarget) {
 	resp := admission.Allowed("")
 	where.Targets, where.Frontier = cached.targets(), o.Frontier
+	if o.Rehearsals != nil { // which of the targets that fit matters to nobody else
+		where.Placed = cached.placed()
+	}
 	where.Cargo = []policies.Cargo{policies.CargoOfNative(q.object)}
 	where.Excluded, where.Scores = decisions.Exclusions(said.Excluded), said.Scores
 	decision := placement.Decide(where)
 	if decision.Target != "" {
-		return resp
+		return resp, cached.target(decision.Target)
 	}
 	resp.AuditAnnotations = map[string]string{"decision": "unschedulable"}
-	return nowhere(resp, cached.namespace, decision, where.Excluded)
+	return nowhere(resp, cached.namespace, decision, where.Excluded), nil
 }
 
 // maxWarning is what an API server passes on of a warning.

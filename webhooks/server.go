@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +57,9 @@ type Options struct {
 	// Policies are asked about what is published, and about what runs where. By
 	// default there are none, and everything is allowed.
 	Policies *decisions.Asker
+	// Rehearsals ask targets, within RehearsalTimeout. By default none is asked.
+	Rehearsals       Rehearsals
+	RehearsalTimeout time.Duration
 }
 
 // onError is what a webhook answers when it cannot decide. It matches the

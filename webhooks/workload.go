@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,8 +50,11 @@ func workload(o Options, c connections) handler {
 			return admission.Response{}, fmt.Errorf("judging the %s: %w", req.Kind.Kind, err)
 		}
 		resp := verdict(req, errs)
-		if !h.said.Allowed() {
+		switch {
+		case !h.said.Allowed():
 			resp = forbidden(h.said)
+		case resp.Allowed:
+			resp = o.rehearse(ctx, req, h.stage, h.acts, h.with, resp)
 		}
 		return withDecision(resp, h.said).WithWarnings(h.asides.Warnings...), nil
 	}
@@ -65,6 +69,11 @@ type hearing struct {
 	lookup  lookup
 	// said is what policies say.
 	said *engine.Decision
+	// stage is the target that what is sent goes to, acts are what is sent that
+	// was not sent before, and with is everything that is.
+	stage *v1alpha1.KubernetesTarget
+	acts  []act
+	with  []*unstructured.Unstructured
 	// asides are warnings, whatever the verdict.
 	asides admission.Response
 	// published is the target that a request is about, if it is.

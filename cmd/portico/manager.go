@@ -92,13 +92,17 @@ func run(_ context.Context, o *Options) error {
 	if err := metrics.Registry.Register(asker); err != nil {
 		return fmt.Errorf("adding the metrics of policies: %w", err)
 	}
+	stage, err := newRehearsals(ctx, mgr, hubID, o)
+	if err != nil {
+		return err
+	}
 	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{
 		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Identity: identity, Scheme: mgr.GetScheme(),
 		Hub:      hubAccess{reviews: hub.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
 		Frontier: policies.Frontier{Portico: o.Namespace},
 		Secrets:  secrets{mgr.GetAPIReader()},
 		Rules:    rules(o, config),
-		Policies: asker,
+		Policies: asker, Rehearsals: stage, RehearsalTimeout: o.DryRunTimeout,
 	})
 	if err := addControllers(ctx, mgr, hubID, asker, o); err != nil {
 		return err
