@@ -52,7 +52,7 @@ type settings struct {
 }
 
 // sections are what can be measured, in order.
-var sections = []string{admissionSection, throughputSection, memorySection, latencySection, steadySection}
+var sections = []string{admissionSection, throughputSection, memorySection, latencySection, steadySection, rehearsalSection}
 
 const (
 	admissionSection  = "admission"
@@ -60,6 +60,7 @@ const (
 	memorySection     = "memory"
 	latencySection    = "latency"
 	steadySection     = "steady"
+	rehearsalSection  = "dry-run"
 )
 
 func run(ctx context.Context, args []string) error {
@@ -94,7 +95,7 @@ func measure(ctx context.Context, s *settings, r *report) error {
 			return fmt.Errorf("measuring admission: %w", err)
 		}
 	}
-	if s.wants(throughputSection, memorySection, latencySection, steadySection) {
+	if s.wants(throughputSection, memorySection, latencySection, steadySection, rehearsalSection) {
 		return measureSystem(ctx, s, r)
 	}
 	return nil
