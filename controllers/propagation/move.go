@@ -172,7 +172,7 @@ func (c *Controller) leave(ctx context.Context, j *journey) error {
 	switch {
 	case j.standing == absent || j.standing == foreign:
 	case orphaned(j.resource):
-		if err := c.unmark(ctx, j); err != nil {
+		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
 			return err
 		}
 	default:
@@ -181,6 +181,13 @@ func (c *Controller) leave(ctx context.Context, j *journey) error {
 		} else if !gone {
 			return errWait
 		}
+	}
+	finish := c.discard
+	if orphaned(j.resource) {
+		finish = c.unmarkObject
+	}
+	if err := c.retract(ctx, j, finish); err != nil {
+		return err
 	}
 	before := j.resource.DeepCopy()
 	j.resource.Spec.LeavingTargetRef = nil
