@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,14 +96,7 @@ func looks(o Options, q question, cached *lookup, where placement.Question, said
 // maxWarning is what an API server passes on of a warning.
 const maxWarning = 256
 
-func shorten(text string) string {
-	if len(text) <= maxWarning {
-		return text
-	}
-	// A character that was cut in two is left out: the API server drops a
-	// warning that is not UTF-8.
-	return strings.ToValidUTF8(text[:maxWarning-len("...")], "") + "..."
-}
+func shorten(text string) string { return policies.Shorten(text, maxWarning) }
 
 // foreseeResource tells what the scheduler would say of a resource, or of the
 // application it is in. One that somebody else's object controls is theirs to

@@ -3,8 +3,6 @@
 package narrate
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
 // Event is one sentence of the story.
@@ -87,12 +86,7 @@ func Tell(recorder events.EventRecorder, about runtime.Object, action string, st
 // maxNote is what the API server accepts.
 const maxNote = 1024
 
-func shorten(note string) string {
-	if len(note) <= maxNote {
-		return note
-	}
-	return strings.ToValidUTF8(note[:maxNote-len("...")], "") + "..." // not within a character
-}
+func shorten(note string) string { return policies.Shorten(note, maxNote) }
 
 // Subject is the object a resource's story is told on: the native object that
 // owns it, else the resource itself.

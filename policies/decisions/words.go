@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/engine"
 )
 
@@ -101,11 +102,7 @@ func Warnings(lines []string) []string {
 }
 
 func shorten(line string) string {
-	line = strings.Join(strings.Fields(line), " ") // a warning is one line
-	if len(line) <= maxWarning {
-		return line
-	}
-	return strings.ToValidUTF8(line[:maxWarning-len("...")], "") + "..." // not within a character
+	return policies.Shorten(strings.Join(strings.Fields(line), " "), maxWarning) // a warning is one line
 }
 
 // Annotations are what the API server's audit log is given: what policies
