@@ -3,16 +3,11 @@ package clusters
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-
-	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/policies/credentials"
 )
 
 // Options of all connections.
@@ -98,15 +93,6 @@ func (c *Clusters) Listen(l Listener) {
 	c.listeners = append(c.listeners, l)
 }
 
-// Way is how a target is reached.
-type Way struct {
-	*credentials.Connection
-	// ActAs is whom Portico acts as there; nobody else by default.
-	ActAs rest.ImpersonationConfig
-	// Digest tells one way from another.
-	Digest string
-}
-
 // Connect makes the target's connection, unless the one there is has the same
 // digest. It returns at once; whether the target answers shows in its State.
 // The connection lives until ctx ends, or it is replaced or closed.
@@ -117,19 +103,11 @@ func (c *Clusters) Connect(ctx context.Context, target types.NamespacedName, way
 	if before.connection != nil && before.digest == way.Digest {
 		return nil
 	}
-	config := rest.CopyConfig(way.Config)
-	config.Impersonate = way.ActAs
-	config.QPS, config.Burst = c.options.QPS, c.options.Burst
-	config.UserAgent = v1alpha1.PropagationManager
 	// Warnings of a target are its admins' to read, in its own answers.
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-	httpClient, err := rest.HTTPClientFor(config)
+	config, httpClient, err := way.prepare(c.options.QPS, c.options.Burst, rest.NoWarnings{})
 	if err != nil {
-		return fmt.Errorf("preparing the connection to target %s: %w", target, err)
+		return unprepared(target, err)
 	}
-	// An API server does not redirect. Whoever answers in a target's place must
-	// not send Portico, with its credentials, wherever they like.
-	httpClient.CheckRedirect = stay
 	if before.connection != nil {
 		before.connection.close()
 	}
@@ -213,5 +191,3 @@ func (c *Clusters) all() []Listener {
 	defer c.mu.RUnlock()
 	return c.listeners
 }
-
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,7 +32,6 @@ import (
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/controllers/publish"
 	"github.com/portico-io/portico/controllers/retry"
-	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/credentials"
 	"github.com/portico-io/portico/policies/publication"
 )
@@ -238,24 +236,16 @@ func (c *Controller) connect(ctx context.Context, target *v1alpha1.KubernetesTar
 	if err != nil {
 		return fmt.Errorf("reading the connection secret of target %s: %w", key, err)
 	}
-	connection, problems := c.options.Rules.Read(secret.Data)
+	way, problems := clusters.WayTo(target, secret.Data, c.options.Rules)
 	if problems != nil {
 		c.clusters.Break(key, v1alpha1.ReasonInvalidConnection, fmt.Sprintf("has no usable connection: secret %s: %v", name, problems.ToAggregate()))
 		return nil
 	}
-	way := clusters.Way{Connection: connection, ActAs: actAs(target)}
-	way.Digest = credentials.Digest(secret.Data, append([]string{way.ActAs.UserName}, way.ActAs.Groups...)...)
 	if err := c.clusters.Connect(c.life, key, way); err != nil {
 		// Its words are about certificates, and may quote them.
 		c.clusters.Break(key, v1alpha1.ReasonInvalidConnection, fmt.Sprintf("has no usable connection: secret %s does not describe one", name))
 	}
 	return nil
-}
-
-// actAs is whom Portico acts as on a target.
-func actAs(target *v1alpha1.KubernetesTarget) rest.ImpersonationConfig {
-	user, groups := policies.ActAs(target)
-	return rest.ImpersonationConfig{UserName: user, Groups: groups}
 }
 
 // report writes the target's status, when it changed.
