@@ -29,7 +29,7 @@ func (h *hearing) publish(target, old *v1alpha1.KubernetesTarget) {
 // application asks about the templates of an application that are new, that
 // changed, or that a target was chosen for by hand.
 func (h *hearing) application(app, old *v1alpha2.KubernetesApplication) {
-	if !h.options.asked(policyv1alpha1.Scheduling, h.Request) {
+	if !h.asks() {
 		return
 	}
 	at, before := targetName(app.Spec.TargetRef), ""
@@ -50,6 +50,10 @@ func (h *hearing) application(app, old *v1alpha2.KubernetesApplication) {
 			object: object, old: last, new: last == nil || at != before,
 			path: fmt.Sprintf("spec.resourceTemplates[%d].spec.template", i),
 		})
+		h.acts = append(h.acts, act{resource: resourceOf(app, t), path: all[len(all)-1].path})
+	}
+	for _, t := range app.Spec.ResourceTemplates {
+		h.with = append(h.with, policies.Template(t.Spec.Template))
 	}
 	h.schedule(input.Application{Name: app.Name, Target: at}, all, app.Spec.TargetSelector)
 }
@@ -58,7 +62,7 @@ func (h *hearing) application(app, old *v1alpha2.KubernetesApplication) {
 // goes to another target than before.
 func (h *hearing) resource(resource, old *v1alpha1.KubernetesApplicationResource) {
 	object := policies.Template(resource.Spec.Template)
-	if object == nil || !h.options.asked(policyv1alpha1.Scheduling, h.Request) {
+	if object == nil || !h.asks() {
 		return
 	}
 	app, selector := h.home(resource)
@@ -71,6 +75,7 @@ func (h *hearing) resource(resource, old *v1alpha1.KubernetesApplicationResource
 			return
 		}
 	}
+	h.acts = []act{{resource: resource}}
 	h.schedule(app, []sent{s}, selector)
 }
 
@@ -91,13 +96,23 @@ func (h *hearing) home(resource *v1alpha1.KubernetesApplicationResource) (input.
 	return out, selector
 }
 
+// asks tells whether anybody has a say in what is sent to a target.
+func (h *hearing) asks() bool {
+	return h.options.Rehearsals != nil || h.options.asked(policyv1alpha1.Scheduling, h.Request)
+}
+
 // schedule asks about all that an application sends to one target.
 func (h *hearing) schedule(app input.Application, all []sent, selects *metav1.LabelSelector) {
 	selector, err := policies.Selector(selects)
 	if err != nil || len(all) == 0 {
 		return // a selector that cannot be read is refused already
 	}
-	h.said = h.options.decide(h.ctx, h.Request, h.lookup.place(app, selector), all)
+	if h.options.asked(policyv1alpha1.Scheduling, h.Request) {
+		h.said = h.options.decide(h.ctx, h.Request, h.lookup.place(app, selector), all)
+	}
+	if app.Target != "" {
+		h.stage = h.lookup.target(app.Target)
+	}
 }
 
 func targetName(ref *v1alpha1.TargetReference) string {

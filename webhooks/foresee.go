@@ -53,10 +53,16 @@ func foresee(o Options, q question, cached *lookup) admission.Response {
 	case !said.Allowed():
 		resp = forbidden(said)
 	case at != "":
-		resp = joins(o, q, cached.target(at))
+		target := cached.target(at)
+		resp = joins(o, q, target)
 		resp.AuditAnnotations = withTarget(resp.AuditAnnotations, at)
+		if resp.Allowed && len(resp.Warnings) == 0 {
+			resp = o.rehearseNative(cached, q, member.Application, target, resp)
+		}
 	default:
-		resp = looks(o, q, cached, placement.Question{Selector: selector, Tolerations: member.Tolerations}, said)
+		var target *v1alpha1.KubernetesTarget
+		resp, target = looks(o, q, cached, placement.Question{Selector: selector, Tolerations: member.Tolerations}, said)
+		resp = o.rehearseNative(cached, q, member.Application, target, resp)
 	}
 	return withDecision(resp, said)
 }
@@ -81,16 +87,21 @@ func withTarget(annotations map[string]string, target string) map[string]string 
 	return annotations
 }
 
-// looks looks for a target as the scheduler will.
-func looks(o Options, q question, cached *lookup, where placement.Question, said *engine.Decision) admission.Response {
+// looks looks for a target as the scheduler will, and returns the one it would
+// choose.
+func looks(o Options, q question, cached *lookup, where placement.Question, said *engine.Decision) (admission.Response, *v1alpha1.KubernetesTarget) {
 	where.Targets, where.Frontier = cached.targets(), o.Frontier
+	if o.Rehearsals != nil { // which of the targets that fit matters to nobody else
+		where.Placed = cached.placed()
+	}
 	where.Cargo = []policies.Cargo{policies.CargoOfNative(q.object)}
 	where.Excluded, where.Scores = decisions.Exclusions(said.Excluded), said.Scores
 	resp := admission.Allowed("")
-	if decision := placement.Decide(where); decision.Target == "" {
-		resp = nowhere(resp, cached.namespace, decision, where.Excluded)
+	decision := placement.Decide(where)
+	if decision.Target != "" {
+		return resp, cached.target(decision.Target)
 	}
-	return resp
+	return nowhere(resp, cached.namespace, decision, where.Excluded), nil
 }
 
 // maxWarning is what an API server passes on of a warning.
@@ -123,11 +134,14 @@ func (h *hearing) foreseeResource(resp *admission.Response, resource *v1alpha1.K
 	h.foresee(resp, q, err)
 }
 
-// surroundings are what the cache says, as far as it matters to whether any target
-// would do: of an application's resources, and not of how many others there are.
+// surroundings are what the cache says, as far as it matters here: how many others
+// there are matters only when the target is asked that would be chosen.
 func (h *hearing) surroundings(application string) placement.Surroundings {
 	out := placement.Surroundings{Targets: h.lookup.targets(), Frontier: h.options.Frontier, Scope: h.guessScope}
-	if application != "" {
+	switch {
+	case h.options.Rehearsals != nil:
+		out.Resources = h.lookup.resources()
+	case application != "":
 		out.Resources = h.lookup.members(application)
 	}
 	return out
@@ -138,9 +152,12 @@ func (h *hearing) foresee(resp *admission.Response, q placement.Question, malfor
 		return // what was malformed before may stay so, and is no reason to ask
 	}
 	q.Excluded, q.Scores = decisions.Exclusions(h.said.Excluded), h.said.Scores
-	if decision := placement.Decide(q); decision.Target == "" {
+	decision := placement.Decide(q)
+	if decision.Target == "" {
 		*resp = nowhere(*resp, h.Namespace, decision, q.Excluded)
+		return
 	}
+	h.stage = h.lookup.target(decision.Target)
 }
 
 // guessScope is scope where a wrong answer does no harm: it does not fail.

@@ -73,12 +73,15 @@ func (l *lookup) place(app input.Application, selector labels.Selector) decision
 }
 
 // placed counts what is on each target of the namespace.
-func (l *lookup) placed() map[string]int {
+func (l *lookup) placed() map[string]int { return placement.Placed(l.resources()) }
+
+// resources are those of the namespace, of the cache itself, like targets.
+func (l *lookup) resources() []v1alpha1.KubernetesApplicationResource {
 	list := &v1alpha1.KubernetesApplicationResourceList{}
 	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		l.keep(fmt.Errorf("counting placed resources: %w", err))
+		l.keep(fmt.Errorf("listing resources: %w", err))
 	}
-	return placement.Placed(list.Items)
+	return list.Items
 }
 
 func (l *lookup) application(name string) *v1alpha2.KubernetesApplication {

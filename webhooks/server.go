@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -63,6 +64,9 @@ type Options struct {
 	// World is what exists, as caches have it, to tell an author whom a policy
 	// would hit. By default nobody is told.
 	World func(ctx context.Context) (*survey.World, error)
+	// Rehearsals ask targets, within RehearsalTimeout. By default none is asked.
+	Rehearsals       Rehearsals
+	RehearsalTimeout time.Duration
 }
 
 // onError is what a webhook answers when it cannot decide. It matches the

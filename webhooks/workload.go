@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,6 +57,9 @@ func workload(o Options, c connections) handler {
 		if resp.Allowed && h.unplaced != nil {
 			h.unplaced(&resp) // a warning, which is not worth a refusal when the cache fails
 		}
+		if resp.Allowed && h.stage != nil {
+			resp = o.rehearse(ctx, req, h.stage, h.acts, h.with, resp)
+		}
 		return resp, nil
 	}
 }
@@ -69,12 +73,17 @@ type hearing struct {
 	lookup  lookup
 	// said is what policies say.
 	said *engine.Decision
+	// stage is the target that what is sent goes to, or would; acts are what is sent that
+	// was not sent before, and with is everything that is.
+	stage *v1alpha1.KubernetesTarget
+	acts  []act
+	with  []*unstructured.Unstructured
 	// asides are warnings, whatever the verdict.
 	asides admission.Response
 	// published is the target that a request is about, if it is.
 	published, publishedBefore *v1alpha1.KubernetesTarget
-	// unplaced tells, once all is well, whether any target would do; nil for what
-	// has one.
+	// unplaced finds a target, once all is well, or tells why none would do; nil for
+	// what has one.
 	unplaced func(*admission.Response)
 }
 

@@ -97,6 +97,10 @@ func run(_ context.Context, o *Options) error {
 			return fmt.Errorf("adding the metrics of policies: %w", err)
 		}
 	}
+	stage, err := newRehearsals(ctx, mgr, hubID, o)
+	if err != nil {
+		return err
+	}
 	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{
 		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Identity: identity, Scheme: mgr.GetScheme(),
 		Hub:      hubAccess{reviews: hub.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
@@ -108,6 +112,7 @@ func run(_ context.Context, o *Options) error {
 		World: func(ctx context.Context) (*survey.World, error) {
 			return policy.World(ctx, mgr.GetCache(), o.Namespace)
 		},
+		Rehearsals: stage, RehearsalTimeout: o.DryRunTimeout,
 	})
 	if err := addControllers(ctx, mgr, hubID, feed, asker, o); err != nil {
 		return err

@@ -46,6 +46,7 @@ type Options struct {
 	CertificateDNSNames []string
 	CADuration          time.Duration
 	LeafDuration        time.Duration
+	DryRunTimeout       time.Duration
 
 	// Targets: the clusters that applications run on.
 	TargetProbeInterval time.Duration
@@ -80,6 +81,8 @@ func NewOptions() *Options {
 		WebhookPort:  9443,
 		CADuration:   365 * 24 * time.Hour,
 		LeafDuration: 7 * 24 * time.Hour,
+
+		DryRunTimeout: 2 * time.Second,
 
 		TargetProbeInterval: 10 * time.Second,
 		TargetTimeout:       10 * time.Second,
@@ -128,6 +131,9 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 			"Defaults to that of Service "+webhookService+" in --namespace.")
 	fs.DurationVar(&o.CADuration, "ca-duration", o.CADuration, "How long Portico's own authority lives. It is replaced after two thirds of that.")
 	fs.DurationVar(&o.LeafDuration, "leaf-duration", o.LeafDuration, "How long Portico's own certificate lives. It is replaced after two thirds of that.")
+	fs.DurationVar(&o.DryRunTimeout, "dry-run-timeout", o.DryRunTimeout,
+		"How long a target may take to say whether it would take what is applied, before that is accepted with a warning. "+
+			"The API server's own patience with webhooks ends it sooner, if that is less.")
 
 	fs = groups.FlagSet("targets")
 	fs.DurationVar(&o.TargetProbeInterval, "target-probe-interval", o.TargetProbeInterval, "How often each target is asked whether it is there.")
@@ -215,6 +221,7 @@ func (o *Options) Validate() field.ErrorList {
 	invalid("webhook-port", o.WebhookPort, validation.IsValidPortNum(o.WebhookPort)...)
 	errs = append(errs, o.validateCertificate()...)
 
+	positive("dry-run-timeout", o.DryRunTimeout)
 	positive("target-probe-interval", o.TargetProbeInterval)
 	positive("target-timeout", o.TargetTimeout)
 	if o.TargetWorkers < 1 {

@@ -177,7 +177,7 @@ func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	desired, err := resourceFor(c.kind, native, member.Application, app.Spec.TargetRef)
+	desired, err := ResourceFor(c.kind, native, member.Application, app.Spec.TargetRef)
 	if err != nil {
 		return reconcile.Result{}, c.refuse(native, err)
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// resourceFor returns the resource of a native object. It runs on target when
+// ResourceFor returns the resource of a native object. It runs on target when
 // its application was placed already, and is then kept until its object is gone
 // from there. A *field.Error says what of the object cannot be projected.
-func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference) (*v1alpha1.KubernetesApplicationResource, error) {
+func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference) (*v1alpha1.KubernetesApplicationResource, error) {
 	template, err := kinds.Project(kind, native)
 	if err != nil {
 		return nil, err

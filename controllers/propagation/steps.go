@@ -87,7 +87,7 @@ func (c *Controller) connect(ctx context.Context, j *journey) error {
 		return c.letGo(ctx, j) // its objects went with the kind
 	case meta.IsNoMatchError(err):
 		gvk := j.desired.GroupVersionKind()
-		j.fail(v1alpha1.ReasonUnknownKind, fmt.Sprintf("target %s does not know kind %s of %s", j.target.Name, gvk.Kind, gvk.GroupVersion()))
+		j.fail(v1alpha1.ReasonUnknownKind, unknownKind(j.target.Name, gvk))
 		return err
 	case clusters.Lost(err):
 		connection.Suspect()
@@ -177,15 +177,12 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 	var differ []string
 	switch j.standing {
 	case itself:
-		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s is itself what would run on target %s, because that target is this hub; it was not touched: "+
-			"choose another target, or use a KubernetesApplicationResource whose template names another namespace",
-			j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+		j.fail(v1alpha1.ReasonOwnershipConflict, others(j.target.Name, j.desired, j.observed, itself, c.options.HubID))
 		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
 		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
 		return later(nowAndThen)
 	case foreign:
-		j.fail(v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
-			j.desired.GetKind(), j.desired.GetName(), j.target.Name, owner(j.observed, c.options.HubID)))
+		j.fail(v1alpha1.ReasonOwnershipConflict, others(j.target.Name, j.desired, j.observed, foreign, c.options.HubID))
 		if !j.moving() {
 			j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
 			j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
@@ -241,15 +238,21 @@ func withStatus(stored, before *v1alpha1.KubernetesApplicationResource) *v1alpha
 	return out
 }
 
-// send applies the object. Fields are taken from other managers only on an
-// object that is ours already.
-func (c *Controller) send(ctx context.Context, j *journey) error {
-	result := j.desired.DeepCopy()
+// request is what is asked of a target to make an object what it should be. Fields
+// are taken from other managers only on an object that is ours already.
+func request(desired, observed *unstructured.Unstructured, at standing) (*unstructured.Unstructured, []client.ApplyOption) {
+	object := desired.DeepCopy()
 	options := []client.ApplyOption{client.FieldOwner(v1alpha1.PropagationManager)}
-	if j.standing == drifted {
+	if at == drifted {
 		options = append(options, client.ForceOwnership)
-		result.SetUID(j.observed.GetUID()) // this one, and no other that has its name by now
+		object.SetUID(observed.GetUID()) // this one, and no other that has its name by now
 	}
+	return object, options
+}
+
+// send applies the object.
+func (c *Controller) send(ctx context.Context, j *journey) error {
+	result, options := request(j.desired, j.observed, j.standing)
 	err := c.call(ctx, j, func(ctx context.Context) error {
 		return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
 	})
@@ -292,14 +295,19 @@ func missingNamespace(err error) bool {
 // makeNamespace creates the object's namespace. It is not Portico's afterwards:
 // others may live there.
 func (c *Controller) makeNamespace(ctx context.Context, j *journey) error {
-	namespace := &unstructured.Unstructured{}
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	namespace.SetName(j.desired.GetNamespace())
+	namespace := namespaceOf(j.desired)
 	err := c.call(ctx, j, func(ctx context.Context) error {
 		return j.connection.Client().Create(ctx, namespace, client.FieldOwner(v1alpha1.PropagationManager))
 	})
 	return client.IgnoreAlreadyExists(err)
+}
+
+func namespaceOf(object *unstructured.Unstructured) *unstructured.Unstructured {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(object.GetNamespace())
+	return namespace
 }
 
 // refused says what the target said.
@@ -307,14 +315,9 @@ func (c *Controller) refused(j *journey, err error) error {
 	if clusters.Lost(err) {
 		return c.lost(j, err)
 	}
-	var status apierrors.APIStatus
-	message := err.Error()
-	if errors.As(err, &status) {
-		message = status.Status().Message
-	}
-	j.fail(v1alpha1.ReasonRefused, fmt.Sprintf("target %s refused %s %s: %s", j.target.Name, j.desired.GetKind(), j.desired.GetName(), message))
+	j.fail(v1alpha1.ReasonRefused, refusal(j.target.Name, j.desired, err))
 	// Not wrapped: a conflict there is no race lost here, to be run again at once.
-	return fmt.Errorf("applying %s to target %s: %s", j.desired.GetKind(), j.target.Name, message)
+	return fmt.Errorf("applying %s to target %s: %s", j.desired.GetKind(), j.target.Name, inItsWords(err))
 }
 
 // lost asks whether the target is away, and tries again.

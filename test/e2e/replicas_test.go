@@ -42,6 +42,10 @@ var _ = Describe("Two replicas", func() {
 		applied(web())
 		Eventually(func() string { return remote(".status.readyReplicas") }).Should(Equal("2"))
 
+		By("asking the target, from the replica that does not lead, whether it takes what is applied")
+		r := run(other, sent("moon", "{apiVersion: example.org/v1, kind: Moon, metadata: {name: moon}}"), "-n", "replicas", "apply", "-f", "-")
+		Expect(r.err).To(ContainSubstring("target dev does not know kind Moon"))
+
 		By("stopping the leader")
 		Expect(leader.Stop()).To(Succeed())
 		applied(web("replicas: 2", "replicas: 3"))

@@ -182,7 +182,23 @@ type KubernetesTargetSpec struct {
 	// than the connection Secret gives.
 	// +optional
 	Impersonate *Impersonation `json:"impersonate,omitempty"`
+
+	// DryRun says when the cluster is asked, as a dry run, whether it would take
+	// what somebody applies on the hub, so that they read its refusal at once:
+	// Always, which is the default, or Never.
+	// +kubebuilder:validation:Enum=Always;Never
+	// +optional
+	DryRun DryRunPolicy `json:"dryRun,omitempty"`
 }
+
+// DryRunPolicy is when a target is asked before something is accepted for it.
+type DryRunPolicy string
+
+// The policies of dry runs.
+const (
+	DryRunAlways DryRunPolicy = "Always"
+	DryRunNever  DryRunPolicy = "Never"
+)
 
 // KubernetesTargetStatus is what is known of the cluster.
 type KubernetesTargetStatus struct {

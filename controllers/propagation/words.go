@@ -1,0 +1,43 @@
+package propagation
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What a person reads when an object is accepted, and what they read when it is
+// written, are the same words.
+
+// unknownKind says that a target does not have a kind.
+func unknownKind(target string, gvk schema.GroupVersionKind) string {
+	return fmt.Sprintf("target %s does not know kind %s of %s", target, gvk.Kind, gvk.GroupVersion())
+}
+
+// refusal says what a target said.
+func refusal(target string, object *unstructured.Unstructured, err error) string {
+	return fmt.Sprintf("target %s refused %s %s: %s", target, object.GetKind(), object.GetName(), inItsWords(err))
+}
+
+// inItsWords is the message of a target's answer.
+func inItsWords(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Message
+	}
+	return err.Error()
+}
+
+// others says whose an object is that is not ours to write.
+func others(target string, desired, observed *unstructured.Unstructured, at standing, hubID string) string {
+	if at == itself {
+		return fmt.Sprintf("%s %s is itself what would run on target %s, because that target is this hub; it was not touched: "+
+			"choose another target, or use a KubernetesApplicationResource whose template names another namespace",
+			desired.GetKind(), desired.GetName(), target)
+	}
+	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
+		desired.GetKind(), desired.GetName(), target, owner(observed, hubID))
+}
