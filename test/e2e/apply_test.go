@@ -39,10 +39,10 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		Eventually(func() string {
 			return kubectl(hub, "-n", namespace, "get", "kubernetesapplication,kubernetesapplicationresource,kubernetestarget")
 		}).Should(And(
-			MatchRegexp(`CLUSTER\s+STATUS\s+DESIRED\s+SUBMITTED\s+READY\s+SYNCED\s+AGE`),
-			MatchRegexp(`/default\s+dev\s+Submitted\s+1\s+1\s+True\s+True`),
-			MatchRegexp(`TEMPLATE-KIND\s+TEMPLATE-NAME\s+CLUSTER\s+STATUS\s+READY\s+SYNCED\s+AGE`),
-			MatchRegexp(`/web-deployment\s+Deployment\s+web\s+dev\s+Submitted\s+True\s+True`),
+			MatchRegexp(`CLUSTER\s+STATUS\s+DESIRED\s+SUBMITTED\n`),
+			MatchRegexp(`/default\s+dev\s+Submitted\s+1\s+1\n`),
+			MatchRegexp(`TEMPLATE-KIND\s+TEMPLATE-NAME\s+CLUSTER\s+STATUS\n`),
+			MatchRegexp(`/web-deployment\s+Deployment\s+web\s+dev\s+Submitted\n`),
 			MatchRegexp(`REACHABLE\s+VERSION\s+READY\s+SYNCED\s+AGE`),
 			MatchRegexp(`/dev\s+\S+\s+True\s+v1\.\S+\s+True\s+True`)))
 	})

@@ -11,7 +11,7 @@ import (
 // ResourceTemplate templates one KubernetesApplicationResource.
 type ResourceTemplate struct {
 	// Metadata of the KubernetesApplicationResource: its name, labels and
-	// annotations. The namespace is ignored; it is the application's.
+	// annotations.
 	Metadata TemplateMeta `json:"metadata"`
 
 	// Spec of the KubernetesApplicationResource.
@@ -23,6 +23,10 @@ type TemplateMeta struct {
 	// Name of the KubernetesApplicationResource, unique in the application.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
+	// Namespace is ignored: a KubernetesApplicationResource is always in the
+	// namespace of its application.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 	// Labels of the KubernetesApplicationResource.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
@@ -111,9 +115,9 @@ type KubernetesApplicationStatus struct {
 // +kubebuilder:printcolumn:name="STATUS",type="string",JSONPath=".status.state"
 // +kubebuilder:printcolumn:name="DESIRED",type="integer",JSONPath=".status.desiredResources"
 // +kubebuilder:printcolumn:name="SUBMITTED",type="integer",JSONPath=".status.submittedResources"
-// +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
-// +kubebuilder:printcolumn:name="SYNCED",type="string",JSONPath=".status.conditions[?(@.type=='Synced')].status"
-// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="READY",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Ready')].status"
+// +kubebuilder:printcolumn:name="SYNCED",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Synced')].status"
+// +kubebuilder:printcolumn:name="AGE",type="date",priority=1,JSONPath=".metadata.creationTimestamp"
 type KubernetesApplication struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
