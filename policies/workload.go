@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -10,7 +9,6 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
@@ -27,6 +25,7 @@ func ValidateApplication(app, old *v1alpha2.KubernetesApplication) field.ErrorLi
 	errs := problemsOfApplication(app)
 	if old != nil {
 		errs = Added(errs, problemsOfApplication(old))
+		errs = append(errs, sameObjects(app, old)...)
 	}
 	return errs
 }
@@ -36,33 +35,8 @@ func problemsOfApplication(app *v1alpha2.KubernetesApplication) field.ErrorList 
 	errs := validateSelector(app.Spec.TargetSelector, spec.Child("targetSelector"))
 	errs = append(errs, validateSelector(app.Spec.ResourceSelector, spec.Child("resourceSelector"))...)
 	errs = append(errs, problemsOfTolerations(app.Spec.Tolerations, spec.Child("tolerations"))...)
-
-	names := map[string]bool{}
-	remotes := map[string]string{}
-	for i, template := range app.Spec.ResourceTemplates {
-		path := spec.Child("resourceTemplates").Index(i)
-		name := template.Metadata.Name
-		for _, problem := range validation.IsDNS1123Subdomain(name) {
-			errs = append(errs, field.Invalid(path.Child("metadata", "name"), name, problem))
-		}
-		if names[name] {
-			errs = append(errs, field.Duplicate(path.Child("metadata", "name"), name))
-		}
-		names[name] = true
-
-		remote, malformed := decodeTemplate(template.Spec.Template, path.Child("spec", "template"))
-		errs = append(errs, malformed...)
-		if remote == nil {
-			continue
-		}
-		// An object without a namespace, if its kind has them, goes to the default.
-		namespace := cmp.Or(remote.GetNamespace(), metav1.NamespaceDefault)
-		key := remote.GroupVersionKind().GroupKind().String() + " " + namespace + "/" + remote.GetName()
-		if other, taken := remotes[key]; taken {
-			errs = append(errs, field.Invalid(path.Child("spec", "template"), key,
-				fmt.Sprintf("is templated by %q already; two templates would overwrite each other", other)))
-		}
-		remotes[key] = name
+	for _, problems := range TemplateProblems(app) {
+		errs = append(errs, problems...)
 	}
 	return errs
 }

@@ -1,0 +1,124 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+)
+
+// reserved are the labels that say whose a KubernetesApplicationResource is,
+// which its template cannot.
+var reserved = []string{v1alpha1.ApplicationLabel, v1alpha1.FrontDoorLabel}
+
+// TemplateProblems returns what is wrong with each of an application's resource
+// templates, in their order. Those with no problem can be acted on whatever is
+// wrong with the others.
+func TemplateProblems(app *v1alpha2.KubernetesApplication) []field.ErrorList {
+	out := make([]field.ErrorList, len(app.Spec.ResourceTemplates))
+	names := map[string]bool{}
+	remotes := map[string]string{}
+	for i, template := range app.Spec.ResourceTemplates {
+		path := templatePath(i)
+		name := template.Metadata.Name
+		errs := problemsOfTemplateMeta(template.Metadata, path.Child("metadata"))
+		// The label that makes a resource a member holds the application's name.
+		for _, problem := range validation.IsValidLabelValue(app.Name) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), app.Name,
+				"becomes a label of the application's resources: "+problem))
+		}
+		if names[name] {
+			errs = append(errs, field.Duplicate(path.Child("metadata", "name"), name))
+		}
+		names[name] = true
+
+		remote, malformed := decodeTemplate(template.Spec.Template, path.Child("spec", "template"))
+		errs = append(errs, malformed...)
+		if remote != nil {
+			key := remoteKey(remote)
+			if other, taken := remotes[key]; taken {
+				errs = append(errs, field.Invalid(path.Child("spec", "template"), key,
+					fmt.Sprintf("is templated by %q already; two templates would overwrite each other", other)))
+			} else {
+				remotes[key] = name
+			}
+		}
+		out[i] = errs
+	}
+	return out
+}
+
+func templatePath(i int) *field.Path { return field.NewPath("spec", "resourceTemplates").Index(i) }
+
+// remoteKey tells one object on a target from another. One without a namespace,
+// if its kind has them, goes to the default.
+func remoteKey(remote *unstructured.Unstructured) string {
+	namespace := cmp.Or(remote.GetNamespace(), metav1.NamespaceDefault)
+	return remote.GroupVersionKind().GroupKind().String() + " " + namespace + "/" + remote.GetName()
+}
+
+func problemsOfTemplateMeta(meta v1alpha2.TemplateMeta, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, problem := range validation.IsDNS1123Subdomain(meta.Name) {
+		errs = append(errs, field.Invalid(path.Child("name"), meta.Name, problem))
+	}
+	errs = append(errs, metavalidation.ValidateLabels(meta.Labels, path.Child("labels"))...)
+	errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, path.Child("annotations"))...)
+	for _, key := range reserved {
+		if _, set := meta.Labels[key]; set {
+			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "is Portico's to set; leave it out"))
+		}
+	}
+	return errs
+}
+
+// sameObjects refuses a template that names another object than it did: its
+// KubernetesApplicationResource stands for the one on the target.
+func sameObjects(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
+	before := map[string][]*unstructured.Unstructured{}
+	for _, template := range old.Spec.ResourceTemplates {
+		if remote := Template(template.Spec.Template); remote != nil {
+			before[template.Metadata.Name] = append(before[template.Metadata.Name], remote)
+		}
+	}
+	var errs field.ErrorList
+	for i, template := range app.Spec.ResourceTemplates {
+		is := Template(template.Spec.Template)
+		if is == nil {
+			continue
+		}
+		var changes field.ErrorList
+		for _, was := range before[template.Metadata.Name] { // one, unless admission was away
+			if changes = changesOfIdentity(was, is, templatePath(i).Child("spec", "template")); len(changes) == 0 {
+				break
+			}
+		}
+		errs = append(errs, changes...)
+	}
+	return errs
+}
+
+func changesOfIdentity(was, is *unstructured.Unstructured, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, part := range []struct{ name, was, is string }{
+		{"apiVersion", was.GetAPIVersion(), is.GetAPIVersion()},
+		{"kind", was.GetKind(), is.GetKind()},
+		{"metadata.name", was.GetName(), is.GetName()},
+		{"metadata.namespace", was.GetNamespace(), is.GetNamespace()},
+	} {
+		if part.was != part.is {
+			errs = append(errs, field.Forbidden(path.Child(part.name), fmt.Sprintf(
+				"cannot change from %q, because the object on the target would be orphaned; give the template another metadata.name, and the old object is deleted",
+				part.was)))
+		}
+	}
+	return errs
+}
