@@ -121,6 +121,7 @@ func (c *Controller) Start(ctx context.Context) error {
 				queue(after)
 			}
 			c.tellCompanions(before, after)
+			c.tellFollowers(before, after)
 		},
 		DeleteFunc: func(object any) {
 			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
@@ -129,6 +130,7 @@ func (c *Controller) Start(ctx context.Context) error {
 			if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok {
 				c.memory.forget(resource.UID)
 				c.tellCompanions(nil, resource)
+				c.tellFollowers(nil, resource)
 			}
 		},
 	})

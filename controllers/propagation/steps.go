@@ -86,6 +86,9 @@ func (c *Controller) connect(ctx context.Context, j *journey) error {
 	case meta.IsNoMatchError(err) && j.resource.DeletionTimestamp != nil:
 		return c.letGo(ctx, j) // its objects went with the kind
 	case meta.IsNoMatchError(err):
+		if wait := c.definitionFirst(ctx, j); wait != nil {
+			return wait
+		}
 		gvk := j.desired.GroupVersionKind()
 		j.fail(v1alpha1.ReasonUnknownKind, unknownKind(j.target.Name, gvk))
 		return err
@@ -257,6 +260,9 @@ func (c *Controller) send(ctx context.Context, j *journey) error {
 		return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
 	})
 	if missingNamespace(err) {
+		if wait := c.namespaceFirst(ctx, j); wait != nil {
+			return wait
+		}
 		if err = c.makeNamespace(ctx, j); err == nil {
 			result = j.desired.DeepCopy() // which is absent, like its namespace
 			err = c.call(ctx, j, func(ctx context.Context) error {
