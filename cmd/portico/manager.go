@@ -223,6 +223,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 		value  client.IndexerFunc
 	}{
 		{&v1alpha1.KubernetesApplicationResource{}, propagation.TargetIndex, propagation.IndexTarget},
+		{&v1alpha1.KubernetesApplicationResource{}, application.OwnerIndex, application.IndexOwner},
 		{&v1alpha1.KubernetesTarget{}, target.SecretIndex, target.IndexSecret},
 		{&appsv1.ReplicaSet{}, status.OwnerIndex, status.IndexOwner},
 	} {

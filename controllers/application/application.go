@@ -1,16 +1,18 @@
-// Package application keeps an application's resources on its target, and sums
-// them up in its status.
+// Package application makes an application's resources from its templates, keeps
+// all its resources on its target, and sums them up in its status.
 package application
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -76,35 +78,60 @@ func gathered() handler.EventHandler {
 	}
 }
 
-// applicationOf is the application a front-door resource names.
+// applicationOf is the application a resource names, and the one that made it,
+// which is the same unless somebody changed the label.
 func applicationOf(resource client.Object) []reconcile.Request {
-	name, ok := resource.GetLabels()[v1alpha1.ApplicationLabel]
-	if !ok {
-		return nil
+	var out []reconcile.Request
+	add := func(name string) {
+		req := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: resource.GetNamespace(), Name: name}}
+		if !slices.Contains(out, req) {
+			out = append(out, req)
+		}
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: resource.GetNamespace(), Name: name}}}
+	if name, ok := resource.GetLabels()[v1alpha1.ApplicationLabel]; ok {
+		add(name)
+	}
+	if ref := metav1.GetControllerOf(resource); ref != nil && isApplication(ref) {
+		add(ref.Name)
+	}
+	return out
 }
 
-// Reconcile gives the application's resources its target, and sums them up.
+// nowAndThen is how often, jittered, a name that somebody else's resource has is
+// looked at: no event tells this application when it is free.
+const nowAndThen = 20 * time.Second
+
+// Reconcile makes the application's resources, gives them its target, and sums
+// them up.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	app := &v1alpha2.KubernetesApplication{}
 	if err := c.hub.Get(ctx, req.NamespacedName, app); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if app.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, c.withdraw(ctx, app)
 	}
+	// One resource that is refused holds up no other, nor the summary.
+	var errs []error
+	obstacles, err := c.ensure(ctx, app)
+	errs = append(errs, err)
 	var members v1alpha1.KubernetesApplicationResourceList
 	if err := c.hub.List(ctx, &members, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the resources of application %s: %w", req, err)
 	}
-	// One resource that is refused holds up no other, nor the summary.
-	var errs []error
 	for i := range members.Items {
 		errs = append(errs, c.place(ctx, app, &members.Items[i]))
 	}
-	errs = append(errs, c.report(ctx, app, members.Items))
-	return reconcile.Result{}, errors.Join(errs...)
+	errs = append(errs, c.report(ctx, app, members.Items, obstacles))
+	if err := errors.Join(errs...); err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, o := range obstacles {
+		if o.reason == v1alpha1.ReasonOwnershipConflict {
+			return reconcile.Result{RequeueAfter: wait.Jitter(nowAndThen, 0.5)}, nil
+		}
+	}
+	return reconcile.Result{}, nil
 }
 
 // place gives a resource the application's target, and with it the finalizer
@@ -163,12 +190,12 @@ func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplicat
 
 // report writes the application's status, when it changed. An application that
 // Portico made goes with its last resource; intake makes it anew when needed.
-func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, members []v1alpha1.KubernetesApplicationResource) error {
-	if len(members) == 0 {
+func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, members []v1alpha1.KubernetesApplicationResource, obstacles map[string]obstacle) error {
+	if len(members) == 0 && app.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && len(app.Spec.ResourceTemplates) == 0 {
 		return c.retire(ctx, app)
 	}
 	before := app.DeepCopy()
-	summarize(app, members)
+	summarize(app, members, obstacles)
 	if equality.Semantic.DeepEqual(before.Status, app.Status) {
 		return nil
 	}
@@ -176,12 +203,15 @@ func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplica
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("writing the status of application %s: %w", client.ObjectKeyFromObject(app), err))
 	}
+	if len(app.Spec.ResourceTemplates) > 0 { // of the others, each native object tells its own story
+		narrate.Tell(c.recorder, app, "Apply", narrate.Changes(before.Status.Conditions, app.Status.Conditions)...)
+	}
 	return nil
 }
 
 // retire deletes an empty application of Portico's own, if it had members once.
 func (c *Controller) retire(ctx context.Context, app *v1alpha2.KubernetesApplication) error {
-	if app.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || app.Status.DesiredResources == 0 {
+	if app.Status.DesiredResources == 0 {
 		return nil
 	}
 	err := c.hub.Delete(ctx, app, client.Preconditions{UID: ptr.To(app.UID), ResourceVersion: ptr.To(app.ResourceVersion)})

@@ -28,6 +28,7 @@ func hub(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 		}
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&v1alpha1.KubernetesApplicationResource{}, OwnerIndex, IndexOwner).
 		WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{})
 }
 

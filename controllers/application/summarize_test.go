@@ -115,13 +115,13 @@ func TestSummarize(t *testing.T) {
 			if tc.target != "" {
 				app.Spec.TargetRef = &v1alpha1.TargetReference{Name: tc.target}
 			}
-			summarize(app, tc.members)
+			summarize(app, tc.members, nil)
 			if diff := cmp.Diff(tc.want, app.Status, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			before := app.DeepCopy()
 			slices.Reverse(tc.members)
-			summarize(app, tc.members)
+			summarize(app, tc.members, nil)
 			if diff := cmp.Diff(before.Status, app.Status); diff != "" {
 				t.Errorf("the same resources in another order have another summary (-one +other):\n%s", diff)
 			}

@@ -50,6 +50,10 @@ const (
 	// IntentAnnotation records what admission alone can tell: which of the
 	// fields the hub allocates were the user's own. See kinds.Intent.
 	IntentAnnotation = Group + "/intent"
+	// TemplatedAnnotation on a KubernetesApplicationResource lists the labels and
+	// annotations that its application's template gave it, so that those that the
+	// template no longer has are told from those of others.
+	TemplatedAnnotation = Group + "/templated"
 	// CopiedFromAnnotation on a Secret names the managed cluster whose connection
 	// Portico copied there for a KubernetesTarget that names it in clusterRef.
 	CopiedFromAnnotation = Group + "/copied-from"
@@ -83,6 +87,10 @@ const RemoteLoadBalancerClass = Group + "/remote"
 // PropagationFinalizer keeps a KubernetesApplicationResource until its object
 // is gone from the target.
 const PropagationFinalizer = Group + "/propagation"
+
+// TemplatesFinalizer keeps a KubernetesApplication until the resources that it
+// templates are gone.
+const TemplatesFinalizer = Group + "/templates"
 
 // InUseFinalizer keeps a KubernetesTarget until no resource is on it.
 const InUseFinalizer = Group + "/in-use"

@@ -1,0 +1,141 @@
+package application
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
+)
+
+// resourceOf returns the resource that a template makes. It runs on the
+// application's target when that is known, and is then kept until its object is
+// gone from there.
+func resourceOf(app *v1alpha2.KubernetesApplication, template v1alpha2.ResourceTemplate) *v1alpha1.KubernetesApplicationResource {
+	resource := &v1alpha1.KubernetesApplicationResource{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       app.Namespace,
+			Name:            template.Metadata.Name,
+			Labels:          maps.Clone(template.Metadata.Labels),
+			Annotations:     maps.Clone(template.Metadata.Annotations),
+			OwnerReferences: []metav1.OwnerReference{*controllerRef(app)},
+		},
+		Spec: v1alpha1.KubernetesApplicationResourceSpec{
+			Template: template.Spec.Template,
+			Secrets:  template.Spec.Secrets,
+		},
+	}
+	if keys := templated(template.Metadata); keys != "" {
+		metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.TemplatedAnnotation, keys)
+	}
+	metav1.SetMetaDataLabel(&resource.ObjectMeta, v1alpha1.ApplicationLabel, app.Name)
+	if target := app.Spec.TargetRef; target != nil {
+		resource.Spec.TargetRef = target.DeepCopy()
+		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
+	}
+	return resource.DeepCopy() // it shares nothing with the template
+}
+
+func controllerRef(app *v1alpha2.KubernetesApplication) *metav1.OwnerReference {
+	return metav1.NewControllerRef(app, v1alpha2.GroupVersion.WithKind("KubernetesApplication"))
+}
+
+const labelKey, annotationKey = "label:", "annotation:"
+
+// templated lists the labels and annotations of a template.
+func templated(meta v1alpha2.TemplateMeta) string {
+	var keys []string
+	for key := range meta.Labels {
+		keys = append(keys, labelKey+key)
+	}
+	for key := range meta.Annotations {
+		keys = append(keys, annotationKey+key)
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, ",")
+}
+
+// revise makes a stored resource what its template makes of it now. Labels and
+// annotations of others stay, and so does where it runs.
+func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
+	for _, key := range strings.Split(current.Annotations[v1alpha1.TemplatedAnnotation], ",") {
+		if label, ok := strings.CutPrefix(key, labelKey); ok {
+			delete(current.Labels, label)
+		} else if annotation, ok := strings.CutPrefix(key, annotationKey); ok {
+			delete(current.Annotations, annotation)
+		}
+	}
+	delete(current.Annotations, v1alpha1.TemplatedAnnotation)
+	for key, value := range desired.Labels {
+		metav1.SetMetaDataLabel(&current.ObjectMeta, key, value)
+	}
+	for key, value := range desired.Annotations {
+		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
+	}
+	if !kinds.SameJSON(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
+		current.Spec.Template = desired.Spec.Template
+	}
+	current.Spec.Secrets = desired.Spec.Secrets
+	ref := desired.OwnerReferences[0]
+	if i := slices.IndexFunc(current.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }); i >= 0 && current.OwnerReferences[i].UID != ref.UID {
+		current.OwnerReferences[i] = ref
+	}
+}
+
+// madeBy tells whether a resource is an application's. The UID of one that was
+// restored from a backup is another, and its resources are still its own.
+func madeBy(resource metav1.Object, app *v1alpha2.KubernetesApplication) bool {
+	ref := metav1.GetControllerOf(resource)
+	return ref != nil && isApplication(ref) && ref.Name == app.Name
+}
+
+func isApplication(ref *metav1.OwnerReference) bool {
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && version.Group == v1alpha1.Group && ref.Kind == "KubernetesApplication"
+}
+
+// whose says, for a person, whose a resource is.
+func whose(resource metav1.Object) string {
+	ref := metav1.GetControllerOf(resource)
+	if ref == nil {
+		return "was made by hand; no application takes it over"
+	}
+	return fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
+}
+
+// rank orders templates: namespaces, then definitions of kinds, then all that may
+// need them. Among equals their order stays.
+func rank(template v1alpha2.ResourceTemplate) int {
+	object := policies.Template(template.Spec.Template)
+	if object == nil {
+		return 2
+	}
+	switch object.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		return 0
+	case schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}:
+		return 1
+	}
+	return 2
+}
+
+// inOrder returns the indexes of an application's templates, in the order in
+// which their resources are made.
+func inOrder(templates []v1alpha2.ResourceTemplate) []int {
+	out := make([]int, len(templates))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(rank(templates[a]), rank(templates[b])) })
+	return out
+}
