@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,6 +62,30 @@ func TestValidateApplication(t *testing.T) {
   {metadata: {name: a}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}},
   {metadata: {name: b}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}}}]}}`,
 			want: []problem{{field.ErrorTypeInvalid, "spec.resourceTemplates[1].spec.template"}},
+		},
+		"AnotherObject": {
+			reason: "A template stays with its object, which would be orphaned.",
+			old:    right,
+			app: `{spec: {targetSelector: {matchLabels: {env: prod}}, resourceTemplates: [
+  {metadata: {name: web}, spec: {template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2}}}},
+  {metadata: {name: web-svc}, spec: {template: {apiVersion: v1, kind: Service, metadata: {name: front, namespace: shop}}}}]}}`,
+			want: []problem{{field.ErrorTypeForbidden, "spec.resourceTemplates[1].spec.template.metadata.name"}},
+		},
+		"Metadata": {
+			reason: "A resource's metadata has to be right, and says itself whose it is.",
+			app: `{spec: {resourceTemplates: [{metadata: {name: a, labels: {"workload.crossplane.io/application": b, c: "not a value"}, annotations: {"a b": c}},
+  spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}]}}`,
+			want: []problem{
+				{field.ErrorTypeInvalid, "spec.resourceTemplates[0].metadata.labels"},
+				{field.ErrorTypeInvalid, "spec.resourceTemplates[0].metadata.annotations"},
+				{field.ErrorTypeForbidden, "spec.resourceTemplates[0].metadata.labels[workload.crossplane.io/application]"},
+			},
+		},
+		"LongName": {
+			reason: "An application's name becomes a label of what it makes, if it makes anything.",
+			app: `{metadata: {name: "` + strings.Repeat("a", 64) + `"}, spec: {resourceTemplates: [
+  {metadata: {name: a}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}]}}`,
+			want: []problem{{field.ErrorTypeInvalid, "metadata.name"}},
 		},
 		"Selectors": {
 			reason: "A selector that cannot be matched would never be.",
