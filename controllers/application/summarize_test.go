@@ -47,12 +47,54 @@ func TestSummarize(t *testing.T) {
 		many = append(many, member(fmt.Sprintf("r%d", 7-i), "", 2))
 	}
 
+	refused := member("db", v1alpha1.StateFailed, 2)
+	refused.Status.Conditions[0].Reason, refused.Status.Conditions[0].Message = v1alpha1.ReasonRefused, "target eu-1 refused it"
+	replaced := member("old", v1alpha1.StateSubmitted, 2, synced, ready)
+	replaced.DeletionTimestamp = &metav1.Time{}
+	replaced.OwnerReferences = []metav1.OwnerReference{*controllerRef(&v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})}
+
 	cases := map[string]struct {
-		reason  string
-		target  string
-		members []v1alpha1.KubernetesApplicationResource
-		want    v1alpha2.KubernetesApplicationStatus
+		reason    string
+		target    string
+		members   []v1alpha1.KubernetesApplicationResource
+		templates []string
+		obstacles map[string]obstacle
+		want      v1alpha2.KubernetesApplicationStatus
 	}{
+		"Reasons": {
+			reason:    "What is not applied is named with the reason, whether it is a resource or cannot become one.",
+			target:    "eu-1",
+			members:   []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateSubmitted, 2, synced, ready), refused},
+			templates: []string{"web", "db", "taken", "new"},
+			obstacles: map[string]obstacle{"taken": {v1alpha1.ReasonOwnershipConflict, "belongs to Deployment taken"}},
+			want: status(v1alpha1.StatePartiallySubmitted, 4, 1,
+				no(synced, v1alpha1.ReasonOwnershipConflict, "1 of 4 resources applied; not yet: "+
+					"db (Refused: target eu-1 refused it), new, taken (OwnershipConflict: belongs to Deployment taken)"),
+				no(ready, v1alpha1.ReasonPartiallyApplied, "1 of 4 resources ready; not yet: db, new, taken")),
+		},
+		"Replaced": {
+			reason:    "What a template made before it was removed is no longer asked for.",
+			target:    "eu-1",
+			members:   []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateSubmitted, 2, synced, ready), replaced},
+			templates: []string{"web"},
+			want: status(v1alpha1.StateSubmitted, 1, 1,
+				yes(synced, v1alpha1.ReasonApplied, "1 of 1 resources applied"),
+				yes(ready, v1alpha1.ReasonAvailable, "1 of 1 resources ready")),
+		},
+		"Unplaced": {
+			reason:    "What is asked for is counted without a target, too.",
+			templates: []string{"web", "db"},
+			want: status(v1alpha1.StatePending, 2, 0,
+				no(synced, v1alpha1.ReasonNotScheduled, "0 of 2 resources applied; not yet: db, web"),
+				no(ready, v1alpha1.ReasonNotScheduled, "0 of 2 resources ready; not yet: db, web")),
+		},
+		"Empty": {
+			reason: "An application that asks for nothing has all of it.",
+			target: "eu-1",
+			want: status(v1alpha1.StateScheduled, 0, 0,
+				yes(synced, v1alpha1.ReasonApplied, "0 of 0 resources applied"),
+				yes(ready, v1alpha1.ReasonAvailable, "0 of 0 resources ready")),
+		},
 		"NoTarget": {
 			reason:  "While there is no target, that is why nothing works.",
 			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StatePending, 2)},
@@ -112,16 +154,19 @@ func TestSummarize(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			app := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop", Generation: 5}}
+			for _, name := range tc.templates {
+				app.Spec.ResourceTemplates = append(app.Spec.ResourceTemplates, templateOf(name, configMap))
+			}
 			if tc.target != "" {
 				app.Spec.TargetRef = &v1alpha1.TargetReference{Name: tc.target}
 			}
-			summarize(app, tc.members, nil)
+			summarize(app, tc.members, tc.obstacles)
 			if diff := cmp.Diff(tc.want, app.Status, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			before := app.DeepCopy()
 			slices.Reverse(tc.members)
-			summarize(app, tc.members, nil)
+			summarize(app, tc.members, tc.obstacles)
 			if diff := cmp.Diff(before.Status, app.Status); diff != "" {
 				t.Errorf("the same resources in another order have another summary (-one +other):\n%s", diff)
 			}
