@@ -89,10 +89,14 @@ func sameObjects(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
 			before[template.Metadata.Name] = append(before[template.Metadata.Name], remote)
 		}
 	}
+	times := map[string]int{}
+	for _, template := range app.Spec.ResourceTemplates {
+		times[template.Metadata.Name]++
+	}
 	var errs field.ErrorList
 	for i, template := range app.Spec.ResourceTemplates {
 		is := Template(template.Spec.Template)
-		if is == nil {
+		if is == nil || times[template.Metadata.Name] > 1 { // which is refused as such
 			continue
 		}
 		var changes field.ErrorList
