@@ -1,5 +1,6 @@
-// Package v1alpha1 holds the KubernetesApplicationResource and the
-// KubernetesTarget, and every name Portico puts on the wire (wellknown.go).
+// Package v1alpha1 holds the KubernetesApplicationResource, the KubernetesTarget
+// and the KubernetesApplication as S0 wrote it, and every name Portico puts on the
+// wire (wellknown.go).
 //
 // +kubebuilder:object:generate=true
 // +groupName=workload.crossplane.io
@@ -17,6 +18,7 @@ var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 // AddToScheme registers this version's kinds.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
+		&KubernetesApplication{}, &KubernetesApplicationList{},
 		&KubernetesApplicationResource{}, &KubernetesApplicationResourceList{},
 		&KubernetesTarget{}, &KubernetesTargetList{},
 	)
