@@ -104,6 +104,11 @@ func Register(server webhook.Server, o Options) {
 	} {
 		server.Register(path, budget(&admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}}))
 	}
+	convert, err := converter(o.Scheme)
+	if err != nil {
+		panic(err) // a version of a kind without a way to convert it, in this binary
+	}
+	server.Register(ConvertPath, convert)
 }
 
 // handler answers one request, or says why it cannot.

@@ -317,10 +317,13 @@ func TestSamples(t *testing.T) {
 			if err != nil {
 				t.Fatalf("reading %s: %v", sample, err)
 			}
-			if namespaced && object.GetNamespace() == "" {
+			if namespaced { // those of the samples are the reader's to make
 				object.SetNamespace(metav1.NamespaceDefault)
 			}
 			apply(t, cluster, object)
+			if err := cluster.Delete(t.Context(), object); err != nil { // another version of it may follow
+				t.Fatal(err)
+			}
 		}
 	}
 }

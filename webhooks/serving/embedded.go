@@ -11,7 +11,6 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +31,7 @@ func newEmbedded(cfg *rest.Config, o Options) (Source, error) {
 	// The injector has a manager of its own: its cache reaches no further than
 	// our namespace, while Portico's sees the cluster.
 	injector, err := manager.New(cfg, manager.Options{
-		Scheme:                 clientgoscheme.Scheme,
+		Scheme:                 scheme,
 		Cache:                  o.cacheOptions(o.CASecret),
 		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller:             config.Controller{SkipNameValidation: ptr.To(true)},
@@ -47,6 +46,7 @@ func newEmbedded(cfg *rest.Config, o Options) (Source, error) {
 		EnabledReconcilersFor: map[string]bool{
 			cainjector.MutatingWebhookConfigurationName:   true,
 			cainjector.ValidatingWebhookConfigurationName: true,
+			cainjector.CustomResourceDefinitionName:       true,
 		},
 	}); err != nil {
 		return nil, fmt.Errorf("registering the CA injectors: %w", err)
@@ -67,7 +67,7 @@ func newEmbedded(cfg *rest.Config, o Options) (Source, error) {
 			}},
 		},
 	}
-	return newGate(source, configurations{reader: injector.GetCache(), name: o.Configuration}, gateOptions{
+	return newGate(source, configurations{reader: injector.GetCache(), name: o.Configuration, definition: o.Definition}, gateOptions{
 		names:        o.Names,
 		requireTrust: true,
 		settle:       min(settle, o.LeafDuration/10),

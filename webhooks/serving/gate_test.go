@@ -256,7 +256,7 @@ func TestGate(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: DefaultConfiguration},
 		Webhooks:   []admissionregistrationv1.ValidatingWebhook{{Name: "hold.example.org"}},
 	}
-	cluster := fake.NewClientBuilder().WithObjects(configuration).Build()
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(configuration).Build()
 	inject := func(bundle ...byte) {
 		t.Helper()
 		configuration.Webhooks[0].ClientConfig.CABundle = bundle
@@ -265,7 +265,7 @@ func TestGate(t *testing.T) {
 		}
 	}
 	source := &issued{}
-	g := newGate(source, configurations{reader: client.Reader(cluster), name: DefaultConfiguration},
+	g := newGate(source, configurations{reader: client.Reader(cluster), name: DefaultConfiguration, definition: DefaultDefinition},
 		gateOptions{requireTrust: true, settle: 5 * time.Second, clock: clock})
 
 	step := func(what string, want *tls.Certificate, ready bool) {

@@ -16,7 +16,9 @@ import (
 	servertls "github.com/cert-manager/cert-manager/pkg/server/tls"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,6 +32,9 @@ const (
 
 	// DefaultConfiguration is the name of both of Portico's webhook configurations.
 	DefaultConfiguration = "portico"
+
+	// DefaultDefinition is the CustomResourceDefinition whose versions we convert.
+	DefaultDefinition = "kubernetesapplications.workload.crossplane.io"
 
 	// FieldManager owns the caBundle fields that the embedded mode writes.
 	FieldManager = "portico-certificates"
@@ -71,6 +76,10 @@ type Options struct {
 	// Configuration is the name of the mutating and of the validating webhook
 	// configuration that call us. Defaults to DefaultConfiguration.
 	Configuration string
+
+	// Definition is the name of the CustomResourceDefinition that has us convert.
+	// Defaults to DefaultDefinition.
+	Definition string
 
 	// CADuration and LeafDuration are how long the embedded authority and its
 	// certificates live. Both are renewed after two thirds of that. They
@@ -114,6 +123,9 @@ func (o *Options) setDefaults() {
 	if o.Configuration == "" {
 		o.Configuration = DefaultConfiguration
 	}
+	if o.Definition == "" {
+		o.Definition = DefaultDefinition
+	}
 	if o.CADuration == 0 {
 		o.CADuration = defaultCADuration
 	}
@@ -122,19 +134,33 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// cacheOptions confine what we watch to the three objects we need, so that
+// cacheOptions confine what we watch to the few objects we need, so that
 // permissions can name them.
 func (o Options) cacheOptions(secret string) cache.Options {
 	configuration := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", o.Configuration)}
 	return cache.Options{
-		Scheme:            clientgoscheme.Scheme,
+		Scheme:            scheme,
 		DefaultNamespaces: map[string]cache.Config{o.Namespace: {}},
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {Field: fields.OneTermEqualSelector("metadata.name", secret)},
 			&admissionregistrationv1.MutatingWebhookConfiguration{}:   configuration,
 			&admissionregistrationv1.ValidatingWebhookConfiguration{}: configuration,
+			&apiextensionsv1.CustomResourceDefinition{}:               {Field: fields.OneTermEqualSelector("metadata.name", o.Definition)},
 		},
 	}
+}
+
+// scheme knows the kinds we watch.
+var scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
+	out := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(out); err != nil {
+			panic(err) // two kinds of one name, in this binary
+		}
+	}
+	return out
 }
 
 // splitNames tells IP addresses from DNS names; a certificate lists them apart.

@@ -9,16 +9,19 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // errNoBundle means that a webhook carries no CA yet.
 var errNoBundle = errors.New("no CA has been injected")
 
-// configurations are the webhook configurations that call us.
+// configurations are what makes API servers call us: webhook configurations, and
+// the definition of a kind that is converted.
 type configurations struct {
-	reader client.Reader
-	name   string
+	reader     client.Reader
+	name       string
+	definition string
 }
 
 // caller is one webhook and the authorities it accepts.
@@ -36,7 +39,7 @@ func (c configurations) callers(ctx context.Context) ([]caller, error) {
 	}
 
 	var mutating admissionregistrationv1.MutatingWebhookConfiguration
-	if err := c.get(ctx, &mutating); err != nil {
+	if err := c.get(ctx, c.name, &mutating); err != nil {
 		return nil, err
 	}
 	for _, webhook := range mutating.Webhooks {
@@ -44,18 +47,26 @@ func (c configurations) callers(ctx context.Context) ([]caller, error) {
 	}
 
 	var validating admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := c.get(ctx, &validating); err != nil {
+	if err := c.get(ctx, c.name, &validating); err != nil {
 		return nil, err
 	}
 	for _, webhook := range validating.Webhooks {
 		add(webhook.Name, webhook.ClientConfig)
 	}
+
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := c.get(ctx, c.definition, &definition); err != nil {
+		return nil, err
+	}
+	if conversion := definition.Spec.Conversion; conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil {
+		out = append(out, caller{webhook: "of conversion", caBundle: conversion.Webhook.ClientConfig.CABundle})
+	}
 	return out, nil
 }
 
-func (c configurations) get(ctx context.Context, into client.Object) error {
-	if err := c.reader.Get(ctx, client.ObjectKey{Name: c.name}, into); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading %T %s: %w", into, c.name, err)
+func (c configurations) get(ctx context.Context, name string, into client.Object) error {
+	if err := c.reader.Get(ctx, client.ObjectKey{Name: name}, into); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %T %s: %w", into, name, err)
 	}
 	return nil
 }

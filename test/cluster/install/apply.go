@@ -71,8 +71,7 @@ func waitEstablished(ctx context.Context, c client.Client, object *unstructured.
 // signed for the manager. Before that, the hub would refuse to call it.
 func waitTrusted(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		webhooks, found, _ := unstructured.NestedSlice(object.Object, "webhooks")
-		if !found || len(webhooks) == 0 {
+		if len(clientConfigs(object)) == 0 {
 			continue
 		}
 		what := object.GetKind() + " " + object.GetName() + " to trust the manager"
@@ -81,14 +80,9 @@ func waitTrusted(ctx context.Context, c client.Client, objects []*unstructured.U
 			if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 				return err
 			}
-			webhooks, _, err := unstructured.NestedSlice(current.Object, "webhooks")
-			if err != nil {
-				return cluster.Permanent(err)
-			}
-			for _, item := range webhooks {
-				webhook, _ := item.(map[string]any)
-				if bundle, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); bundle == "" {
-					return fmt.Errorf("webhook %v has no caBundle", webhook["name"])
+			for name, config := range clientConfigs(current) {
+				if config["caBundle"] == nil {
+					return fmt.Errorf("webhook %s has no caBundle", name)
 				}
 			}
 			return nil
@@ -98,4 +92,21 @@ func waitTrusted(ctx context.Context, c client.Client, objects []*unstructured.U
 		}
 	}
 	return nil
+}
+
+// clientConfigs are how the webhooks of a configuration, or of a definition that
+// is converted, are called, by their names.
+func clientConfigs(object *unstructured.Unstructured) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+	for _, item := range webhooks {
+		webhook, _ := item.(map[string]any)
+		if config, ok := webhook["clientConfig"].(map[string]any); ok {
+			out[fmt.Sprint(webhook["name"])] = config
+		}
+	}
+	if config, ok, _ := unstructured.NestedMap(object.Object, "spec", "conversion", "webhook", "clientConfig"); ok {
+		out["of conversion"] = config
+	}
+	return out
 }

@@ -21,6 +21,11 @@ func Localize(objects []*unstructured.Unstructured, url string) ([]*unstructured
 			if err := callURL(object, url); err != nil {
 				return nil, fmt.Errorf("localizing %s %s: %w", object.GetKind(), object.GetName(), err)
 			}
+		case "CustomResourceDefinition":
+			object = object.DeepCopy()
+			if err := convertAtURL(object, url); err != nil {
+				return nil, fmt.Errorf("localizing %s %s: %w", object.GetKind(), object.GetName(), err)
+			}
 		}
 		out = append(out, object)
 	}
@@ -50,4 +55,13 @@ func callURL(configuration *unstructured.Unstructured, url string) error {
 		}
 	}
 	return unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks")
+}
+
+func convertAtURL(definition *unstructured.Unstructured, url string) error {
+	client := []string{"spec", "conversion", "webhook", "clientConfig"}
+	path, found, err := unstructured.NestedString(definition.Object, append(client, "service", "path")...)
+	if err != nil || !found {
+		return err
+	}
+	return unstructured.SetNestedMap(definition.Object, map[string]any{"url": url + path}, client...)
 }

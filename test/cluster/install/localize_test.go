@@ -48,6 +48,22 @@ webhooks:
   clientConfig: {caBundle: Cg==, url: "https://127.0.0.1:1/mutate/b"}
 `,
 		},
+		"Conversion": {
+			reason: "Conversion is one more webhook.",
+			object: `
+kind: CustomResourceDefinition
+spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: portico-webhook, namespace: portico-system, path: /convert}}}}}
+`,
+			want: `
+kind: CustomResourceDefinition
+spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {url: "https://127.0.0.1:1/convert"}}}}
+`,
+		},
+		"NoConversion": {
+			reason: "A kind of one version is not converted.",
+			object: `{kind: CustomResourceDefinition, spec: {group: example.org}}`,
+			want:   `{kind: CustomResourceDefinition, spec: {group: example.org}}`,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
