@@ -3,9 +3,6 @@ package policies
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -50,20 +47,4 @@ func Rehearses(target *v1alpha1.KubernetesTarget) bool {
 func Unanswered(target, why string) Rehearsal {
 	return Rehearsal{Result: RehearsalUnanswered, Message: fmt.Sprintf(
 		"accepted without asking target %s, which %s: it may still refuse this", target, why)}
-}
-
-// BringsKind tells whether an object makes a kind known where it is sent: a
-// CustomResourceDefinition of it.
-func BringsKind(object *unstructured.Unstructured, kind schema.GroupKind) bool {
-	if object == nil || object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
-		return false
-	}
-	group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
-	name, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
-	return group == kind.Group && name == kind.Kind
-}
-
-// BringsNamespace tells whether an object is a namespace.
-func BringsNamespace(object *unstructured.Unstructured, name string) bool {
-	return object != nil && object.GetAPIVersion() == "v1" && object.GetKind() == "Namespace" && object.GetName() == name
 }

@@ -40,6 +40,11 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 		},
 		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}},
 	}
+	for _, key := range asked {
+		if value, ok := native.GetAnnotations()[key]; ok {
+			metav1.SetMetaDataAnnotation(&resource.ObjectMeta, key, value)
+		}
+	}
 	if stamp, ok := template.GetAnnotations()[v1alpha1.HubGenerationAnnotation]; ok {
 		metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.HubGenerationAnnotation, stamp)
 	}
@@ -50,6 +55,9 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 	return resource, nil
 }
 
+// asked are the annotations that say how an object is to be propagated.
+var asked = []string{v1alpha1.ForceAnnotation}
+
 // revise makes the stored resource what it should be. Where it runs is not
 // intake's to change.
 func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
@@ -59,6 +67,11 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 	maps.Copy(current.Labels, desired.Labels)
 	for key, value := range desired.Annotations {
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
+	}
+	for _, key := range asked {
+		if _, still := desired.Annotations[key]; !still {
+			delete(current.Annotations, key)
+		}
 	}
 	if !kinds.SameButForGeneration(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
 		current.Spec.Template = desired.Spec.Template

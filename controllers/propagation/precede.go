@@ -74,7 +74,7 @@ func defines(object *unstructured.Unstructured, kind schema.GroupKind) bool {
 // the target, if its application brings the namespace.
 func (c *Controller) namespaceFirst(ctx context.Context, j *journey) error {
 	first, err := c.forerunner(ctx, j, func(object *unstructured.Unstructured) bool {
-		return object.GroupVersionKind().GroupKind() == namespaceKind && object.GetName() == j.desired.GetNamespace()
+		return isNamespace(object, j.desired.GetNamespace())
 	})
 	if err != nil || first == nil {
 		return err
@@ -83,6 +83,11 @@ func (c *Controller) namespaceFirst(ctx context.Context, j *journey) error {
 		return later(shortly) // it came a moment ago
 	}
 	return j.waitFor(first, fmt.Sprintf("namespace %s does not exist on target %s yet", j.desired.GetNamespace(), j.target.Name))
+}
+
+// isNamespace tells whether an object is the namespace of a name.
+func isNamespace(object *unstructured.Unstructured, name string) bool {
+	return object.GroupVersionKind().GroupKind() == namespaceKind && object.GetName() == name
 }
 
 // arrivedOn tells whether a condition of a resource is true of its newest

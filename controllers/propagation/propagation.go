@@ -154,6 +154,7 @@ func changed(before, after any) bool {
 	return !ok || !ok2 || was.Generation != is.Generation ||
 		kinds.HubGeneration(was) != kinds.HubGeneration(is) ||
 		was.Annotations[v1alpha1.MoveFromAnnotation] != is.Annotations[v1alpha1.MoveFromAnnotation] ||
+		forced(was) != forced(is) ||
 		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
 		!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
@@ -342,6 +343,12 @@ type applied struct {
 	// settled are the differences the target made right after the write, such
 	// as a webhook's; writing again would not change them.
 	settled string
+	// yielded says which fields were left to others.
+	yielded string
+	// disputed tells the last dispute about fields from the next, and disputedAt
+	// is when it was last found not to have ended.
+	disputed   string
+	disputedAt time.Time
 	// reverts counts the changes of others that were changed back, of which the
 	// last was at reverted.
 	reverts  int

@@ -151,7 +151,7 @@ func (r *Rehearser) know(ctx context.Context, t *trial) *policies.Rehearsal {
 	gvk := t.desired.GroupVersionKind()
 	namespaced, err := t.line.Namespaced(ctx, gvk)
 	switch {
-	case meta.IsNoMatchError(err) && r.brought(ctx, t, func(o *unstructured.Unstructured) bool { return policies.BringsKind(o, gvk.GroupKind()) }):
+	case meta.IsNoMatchError(err) && r.brought(ctx, t, func(o *unstructured.Unstructured) bool { return defines(o, gvk.GroupKind()) }):
 		return &policies.Rehearsal{Result: policies.RehearsalSkipped}
 	case meta.IsNoMatchError(err):
 		return &policies.Rehearsal{Result: policies.RehearsalRefused, Message: unknownKind(t.target.Name, gvk)}
@@ -198,10 +198,20 @@ func (r *Rehearser) look(ctx context.Context, t *trial) *policies.Rehearsal {
 
 // apply asks for what Portico would, as a dry run.
 func (r *Rehearser) apply(ctx context.Context, t *trial) *policies.Rehearsal {
-	object, options := request(t.desired, t.observed, t.standing)
-	err := t.line.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), append(options, client.DryRunAll)...)
+	try := func(with insistence) error {
+		object, options := request(t.desired, t.observed, t.standing, with)
+		return t.line.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), append(options, client.DryRunAll)...)
+	}
+	err := try(insistence{force: forced(t.resource)})
 	if missingNamespace(err) {
 		return r.makeNamespace(ctx, t)
+	}
+	if fields := contested(err); len(fields) > 0 && t.standing == drifted {
+		with, disputed := settle(claims(t.observed, fields))
+		if len(disputed) > 0 {
+			return &policies.Rehearsal{Result: policies.RehearsalDisputed, Message: "accepted, and not sent: " + fieldConflict(t.target.Name, t.desired, disputed)}
+		}
+		err = try(with)
 	}
 	return r.answer(ctx, t, err)
 }
@@ -210,7 +220,7 @@ func (r *Rehearser) apply(ctx context.Context, t *trial) *policies.Rehearsal {
 // can only be tried once it is there.
 func (r *Rehearser) makeNamespace(ctx context.Context, t *trial) *policies.Rehearsal {
 	name := t.desired.GetNamespace()
-	if r.brought(ctx, t, func(o *unstructured.Unstructured) bool { return policies.BringsNamespace(o, name) }) {
+	if r.brought(ctx, t, func(o *unstructured.Unstructured) bool { return isNamespace(o, name) }) {
 		return &policies.Rehearsal{Result: policies.RehearsalSkipped}
 	}
 	t.desired = namespaceOf(t.desired)
@@ -222,7 +232,8 @@ func (r *Rehearser) makeNamespace(ctx context.Context, t *trial) *policies.Rehea
 // by another resource of the same namespace, which may have been applied a moment
 // ago.
 func (r *Rehearser) brought(ctx context.Context, t *trial, is func(*unstructured.Unstructured) bool) bool {
-	if slices.ContainsFunc(t.with, is) {
+	sent := func(object *unstructured.Unstructured) bool { return object != nil && is(object) }
+	if slices.ContainsFunc(t.with, sent) {
 		return true
 	}
 	var others v1alpha1.KubernetesApplicationResourceList
@@ -231,7 +242,7 @@ func (r *Rehearser) brought(ctx context.Context, t *trial, is func(*unstructured
 	}
 	return slices.ContainsFunc(others.Items, func(other v1alpha1.KubernetesApplicationResource) bool {
 		return other.DeletionTimestamp == nil && (other.Spec.TargetRef == nil || other.Spec.TargetRef.Name == t.target.Name) &&
-			is(policies.Template(other.Spec.Template))
+			sent(policies.Template(other.Spec.Template))
 	})
 }
 

@@ -205,6 +205,12 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 			}
 			differ = paths
 		}
+		if since := time.Since(last.disputedAt); last.disputed != "" && last.disputed == standoff(j) && since < nowAndThen && !forced(j.resource) {
+			if err := c.observe(ctx, j); err != nil {
+				return err
+			}
+			return later(nowAndThen - since)
+		}
 		seen := j.observed.GetResourceVersion()
 		if err := c.send(ctx, j); err != nil {
 			return err
@@ -228,9 +234,18 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 		}
 	}
 	j.set(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied,
-		fmt.Sprintf("%s %s is applied on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+		fmt.Sprintf("%s %s is applied on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name)+c.left(j))
 	j.resource.Status.State = v1alpha1.StateSubmitted
 	return nil
+}
+
+// left ends the sentence that an object is applied with what of it is left to
+// others.
+func (c *Controller) left(j *journey) string {
+	if j.standing != drifted {
+		return ""
+	}
+	return c.memory.recallOn(j.target, j.resource.UID).yielded
 }
 
 // withStatus returns a copy of a resource as it is stored now, with the status
@@ -239,81 +254,6 @@ func withStatus(stored, before *v1alpha1.KubernetesApplicationResource) *v1alpha
 	out := stored.DeepCopy()
 	before.Status.DeepCopyInto(&out.Status)
 	return out
-}
-
-// request is what is asked of a target to make an object what it should be. Fields
-// are taken from other managers only on an object that is ours already.
-func request(desired, observed *unstructured.Unstructured, at standing) (*unstructured.Unstructured, []client.ApplyOption) {
-	object := desired.DeepCopy()
-	options := []client.ApplyOption{client.FieldOwner(v1alpha1.PropagationManager)}
-	if at == drifted {
-		options = append(options, client.ForceOwnership)
-		object.SetUID(observed.GetUID()) // this one, and no other that has its name by now
-	}
-	return object, options
-}
-
-// send applies the object.
-func (c *Controller) send(ctx context.Context, j *journey) error {
-	result, options := request(j.desired, j.observed, j.standing)
-	err := c.call(ctx, j, func(ctx context.Context) error {
-		return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
-	})
-	if missingNamespace(err) {
-		if wait := c.namespaceFirst(ctx, j); wait != nil {
-			return wait
-		}
-		if err = c.makeNamespace(ctx, j); err == nil {
-			result = j.desired.DeepCopy() // which is absent, like its namespace
-			err = c.call(ctx, j, func(ctx context.Context) error {
-				return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(result), options...)
-			})
-		}
-	}
-	if apierrors.IsConflict(err) && j.standing == drifted {
-		return later(shortly) // it was replaced since it was looked at
-	}
-	if err != nil {
-		return c.refused(j, err)
-	}
-	c.memory.change(j.resource.UID, func(a *applied) {
-		a.target = j.target.Name
-		a.digest = digestOf(j.desired)
-		a.resourceVersion = result.GetResourceVersion()
-		a.settled = values(result, differences(j.desired.Object, result.Object))
-	})
-	j.observed = result
-	return nil
-}
-
-func (c *Controller) call(ctx context.Context, j *journey, do func(context.Context) error) error {
-	call, cancel := j.connection.Context(ctx)
-	defer cancel()
-	return do(call)
-}
-
-func missingNamespace(err error) bool {
-	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) &&
-		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
-}
-
-// makeNamespace creates the object's namespace. It is not Portico's afterwards:
-// others may live there.
-func (c *Controller) makeNamespace(ctx context.Context, j *journey) error {
-	namespace := namespaceOf(j.desired)
-	err := c.call(ctx, j, func(ctx context.Context) error {
-		return j.connection.Client().Create(ctx, namespace, client.FieldOwner(v1alpha1.PropagationManager))
-	})
-	return client.IgnoreAlreadyExists(err)
-}
-
-func namespaceOf(object *unstructured.Unstructured) *unstructured.Unstructured {
-	namespace := &unstructured.Unstructured{}
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	namespace.SetName(object.GetNamespace())
-	return namespace
 }
 
 // refused says what the target said.

@@ -47,6 +47,10 @@ const (
 	// ReleaseAnnotation on a KubernetesTarget, with the value "true", lets it be
 	// deleted although resources are on it. What they made there stays behind.
 	ReleaseAnnotation = Group + "/release"
+	// ForceAnnotation, with the value "true", on a native object, or on a
+	// KubernetesApplicationResource or its template in an application, takes the
+	// fields it asks for from whoever else applies them on the target.
+	ForceAnnotation = Group + "/force"
 	// IntentAnnotation records what admission alone can tell: which of the
 	// fields the hub allocates were the user's own. See kinds.Intent.
 	IntentAnnotation = Group + "/intent"
@@ -152,12 +156,14 @@ const (
 	ReasonApplied           = "Applied"
 	ReasonRefused           = "Refused"
 	ReasonOwnershipConflict = "OwnershipConflict"
-	ReasonNotAllowed        = "NotAllowed"
-	ReasonUnknownKind       = "UnknownKind"
-	ReasonInvalidTemplate   = "InvalidTemplate"
-	ReasonApplying          = "Applying"
-	ReasonWithdrawing       = "Withdrawing"
-	ReasonPartiallyApplied  = "PartiallyApplied"
+	// ReasonFieldConflict says that somebody else applies fields of the object.
+	ReasonFieldConflict    = "FieldConflict"
+	ReasonNotAllowed       = "NotAllowed"
+	ReasonUnknownKind      = "UnknownKind"
+	ReasonInvalidTemplate  = "InvalidTemplate"
+	ReasonApplying         = "Applying"
+	ReasonWithdrawing      = "Withdrawing"
+	ReasonPartiallyApplied = "PartiallyApplied"
 
 	ReasonAvailable   = "Available"
 	ReasonProgressing = "Progressing"

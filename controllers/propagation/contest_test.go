@@ -1,0 +1,141 @@
+package propagation
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+func conflict(fields ...string) error {
+	var causes []metav1.StatusCause
+	for _, field := range fields {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: field, Message: "conflict"})
+	}
+	return apierrors.NewApplyConflict(causes, "conflicts")
+}
+
+// managed is an entry of managedFields.
+func managed(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: operation, Subresource: subresource, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+	}
+}
+
+func TestContest(t *testing.T) {
+	const (
+		replicas = `{"f:spec":{"f:replicas":{}}}`
+		image    = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{"f:image":{}}}}}}}`
+
+		imagePath = `.spec.template.spec.containers[name="web"].image`
+	)
+	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	ours := managed(v1alpha1.PropagationManager, apply, "", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`)
+	type outcome struct {
+		Forced         bool
+		Replicas       bool // are still asked for
+		Disputed, Left string
+	}
+	cases := map[string]struct {
+		reason string
+		fields []string
+		owners []metav1.ManagedFieldsEntry
+		want   outcome
+	}{
+		"ByHand": {
+			reason: "What somebody changed by hand is changed back.", fields: []string{imagePath},
+			owners: []metav1.ManagedFieldsEntry{ours, managed("kubectl-edit", update, "", image)},
+			want:   outcome{Forced: true, Replicas: true},
+		},
+		"Autoscaled": {
+			reason: "An autoscaler keeps what it scales.", fields: []string{".spec.replicas"},
+			owners: []metav1.ManagedFieldsEntry{managed("kube-controller-manager", update, "scale", replicas)},
+			want:   outcome{Forced: true, Left: `.spec.replicas, managed by "kube-controller-manager"`},
+		},
+		"ScaledByHand": {
+			reason: "A person who scales is no autoscaler.", fields: []string{".spec.replicas"},
+			owners: []metav1.ManagedFieldsEntry{managed("kubectl", update, "scale", replicas)},
+			want:   outcome{Forced: true, Replicas: true},
+		},
+		"Applied": {
+			reason: "Who applies a field is not overruled, and named.", fields: []string{imagePath},
+			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image)},
+			want:   outcome{Forced: true, Replicas: true, Disputed: imagePath + `, managed by "flux"`},
+		},
+		"Mixed": {
+			reason: "One of each: the dispute is what counts.", fields: []string{imagePath, ".spec.replicas"},
+			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image), managed("keda", update, "scale", replicas), managed("kubectl-edit", update, "", image)},
+			want:   outcome{Forced: true, Disputed: imagePath + `, managed by "flux"`, Left: `.spec.replicas, managed by "keda"`},
+		},
+		"Elsewhere": {
+			reason: "What is not in the way is nobody's business.", fields: []string{".spec.replicas"},
+			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image), managed("odd", update, "", `{`)},
+			want:   outcome{Forced: true, Replicas: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			live := &unstructured.Unstructured{Object: map[string]any{}}
+			live.SetUID("there")
+			live.SetManagedFields(tc.owners)
+			with, disputed := settle(claims(live, contested(conflict(tc.fields...))))
+			desired := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2)}}}
+			object, options := request(desired, live, drifted, with)
+			_, asks, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+			got := outcome{Forced: len(options) == 2, Replicas: asks, Disputed: list(disputed), Left: list(with.yields)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if object.GetUID() != "there" || desired.GetUID() != "" {
+				t.Error("the request is not for the object that was seen, or changed what is desired")
+			}
+		})
+	}
+}
+
+func TestContested(t *testing.T) {
+	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	for name, tc := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"Fields":   {err: conflict(".spec.a", ".spec.b", ".spec.a"), want: []string{".spec.a", ".spec.b"}},
+		"Replaced": {err: apierrors.NewConflict(resource, "web", errors.New("another UID"))},
+		"Refused":  {err: apierrors.NewForbidden(resource, "web", errors.New("no"))},
+		"None":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, contested(tc.err), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestForced(t *testing.T) {
+	desired, observed := &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{}}
+	for name, tc := range map[string]struct {
+		at    standing
+		value string
+		want  int // options
+	}{
+		"Ours":   {at: drifted, value: "true", want: 2},
+		"Unsaid": {at: drifted, value: "yes", want: 1},
+		"New":    {at: absent, value: "true", want: 1}, // what has come there meanwhile is not ours
+	} {
+		t.Run(name, func(t *testing.T) {
+			resource := &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.ForceAnnotation: tc.value}}
+			if _, options := request(desired, observed, tc.at, insistence{force: forced(resource)}); len(options) != tc.want {
+				t.Errorf("%d options", len(options))
+			}
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package propagation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/test/apiserver"
+)
+
+// TestFieldsOnAnAPIServer tries the rules on what a real API server says of who
+// owns a field.
+func TestFieldsOnAnAPIServer(t *testing.T) {
+	target, err := client.New(apiserver.Start(t), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	object := func(text string) *unstructured.Unstructured {
+		out := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &out.Object); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	const web = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: "nginx:1"}]
+`
+	desired := object(web)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := func() *unstructured.Unstructured {
+		t.Helper()
+		live := desired.DeepCopy()
+		must(target.Get(ctx, client.ObjectKeyFromObject(desired), live))
+		return live
+	}
+	write := func(at standing, with insistence) error {
+		observed := desired
+		if at == drifted {
+			observed = now()
+		}
+		request, options := request(desired, observed, at, with)
+		return target.Apply(ctx, client.ApplyConfigurationFromUnstructured(request), options...)
+	}
+	patch := func(text, manager string, subresource ...string) {
+		t.Helper()
+		change := client.RawPatch(types.MergePatchType, []byte(text))
+		if len(subresource) > 0 {
+			must(target.SubResource(subresource[0]).Patch(ctx, now(), change, client.FieldOwner(manager)))
+			return
+		}
+		must(target.Patch(ctx, now(), change, client.FieldOwner(manager)))
+	}
+	image := func() string {
+		containers, _, _ := unstructured.NestedSlice(now().Object, "spec", "template", "spec", "containers")
+		first, _ := containers[0].(map[string]any)
+		name, _ := first["image"].(string)
+		return name
+	}
+	replicas := func() int64 {
+		n, _, _ := unstructured.NestedInt64(now().Object, "spec", "replicas")
+		return n
+	}
+
+	must(write(absent, insistence{}))
+	patch(`{"spec":{"replicas":5}}`, "kube-controller-manager", "scale")
+	patch(`{"spec":{"minReadySeconds":7,"template":{"metadata":{"annotations":{"theirs":"kept"}},"spec":{"containers":[{"name":"web","image":"nginx:hacked"},{"name":"sidecar","image":"envoy:1"}]}}}}`, "kubectl-edit")
+
+	refused := write(drifted, insistence{})
+	if diff := cmp.Diff([]string{".spec.replicas", `.spec.template.spec.containers[name="web"].image`}, contested(refused)); diff != "" {
+		t.Fatalf("contested (-want +got):\n%s\n%v", diff, refused)
+	}
+	with, disputed := settle(claims(now(), contested(refused)))
+	if len(disputed) > 0 || list(with.yields) != `.spec.replicas, managed by "kube-controller-manager"` {
+		t.Fatalf("disputed: %s; left: %s", list(disputed), list(with.yields))
+	}
+	must(write(drifted, with))
+	if image() != "nginx:1" || replicas() != 5 {
+		t.Errorf("image %s, %d replicas; want what was changed by hand to be changed back, and what scales to be left", image(), replicas())
+	}
+	containers, _, _ := unstructured.NestedSlice(now().Object, "spec", "template", "spec", "containers")
+	theirs, _, _ := unstructured.NestedString(now().Object, "spec", "template", "metadata", "annotations", "theirs")
+	if len(containers) != 2 || theirs != "kept" {
+		t.Errorf("%d containers, annotation %q; want what others added to stay", len(containers), theirs)
+	}
+	version := now().GetResourceVersion()
+	must(write(drifted, with))
+	if now().GetResourceVersion() != version {
+		t.Error("the same again was a change")
+	}
+
+	team := object(web)
+	unstructured.RemoveNestedField(team.Object, "spec", "replicas")
+	must(unstructured.SetNestedSlice(team.Object, []any{map[string]any{"name": "web", "image": "nginx:theirs"}}, "spec", "template", "spec", "containers"))
+	must(target.Apply(ctx, client.ApplyConfigurationFromUnstructured(team), client.FieldOwner("team"), client.ForceOwnership))
+	refused = write(drifted, insistence{})
+	if _, disputed = settle(claims(now(), contested(refused))); list(disputed) != `.spec.template.spec.containers[name="web"].image, managed by "team"` {
+		t.Errorf("disputed: %s", list(disputed))
+	}
+	must(write(drifted, insistence{force: forced(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.ForceAnnotation: "true"}}}})}))
+	if image() != "nginx:1" || replicas() != 2 {
+		t.Errorf("image %s, %d replicas; want all of it by force", image(), replicas())
+	}
+}
