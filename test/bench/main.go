@@ -52,7 +52,7 @@ type settings struct {
 }
 
 // sections are what can be measured, in order.
-var sections = []string{policiesSection, admissionSection, throughputSection, memorySection, latencySection, steadySection, targetsSection}
+var sections = []string{policiesSection, admissionSection, throughputSection, memorySection, latencySection, steadySection, rehearsalSection, targetsSection}
 
 const (
 	policiesSection   = "policies"
@@ -61,6 +61,7 @@ const (
 	memorySection     = "memory"
 	latencySection    = "latency"
 	steadySection     = "steady"
+	rehearsalSection  = "dry-run"
 	targetsSection    = "targets"
 )
 
@@ -101,7 +102,7 @@ func measure(ctx context.Context, s *settings, r *report) error {
 			return fmt.Errorf("measuring admission: %w", err)
 		}
 	}
-	if s.wants(throughputSection, memorySection, latencySection, steadySection) {
+	if s.wants(throughputSection, memorySection, latencySection, steadySection, rehearsalSection) {
 		if err := measureSystem(ctx, s, r); err != nil {
 			return err
 		}

@@ -113,6 +113,7 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 			{memorySection, func() error { return b.memory(ctx, before) }},
 			{latencySection, func() error { return b.latency(ctx, prefix) }},
 			{steadySection, func() error { return b.steady(ctx) }},
+			{rehearsalSection, func() error { return b.rehearsal(ctx) }},
 		} {
 			if !b.wants(section.name) {
 				continue
