@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -216,7 +217,9 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 			return err
 		}
 		// What the target writes in another way, such as 0.5 for 500m, differs
-		// too, and an apply that finds that out changes nothing.
+		// too, and so does what is left to others: it was not changed back.
+		still := differences(j.desired.Object, j.observed.Object)
+		differ = slices.DeleteFunc(differ, func(path string) bool { return slices.Contains(still, path) })
 		if len(differ) > 0 && j.observed.GetResourceVersion() != seen {
 			c.memory.change(j.resource.UID, func(a *applied) { a.revert(time.Now()) })
 			j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventDriftReverted,
