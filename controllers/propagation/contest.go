@@ -1,7 +1,6 @@
 package propagation
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,7 +107,7 @@ func claims(live *unstructured.Unstructured, fields []string) []claim {
 			continue
 		}
 		owned := &fieldpath.Set{}
-		if err := owned.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			continue // in a form that this library is too old for
 		}
 		owned.Iterate(func(path fieldpath.Path) {
