@@ -1,0 +1,172 @@
+package kinds
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// The kinds that a Pod refers to by name, and that travel with it.
+const (
+	SecretKind    = "Secret"
+	ConfigMapKind = "ConfigMap"
+)
+
+// rootCA is the ConfigMap that every cluster keeps in each of its namespaces,
+// with its own certificate authority. The hub's would be wrong on a target.
+const rootCA = "kube-root-ca.crt"
+
+// Reference is what a Pod says of a Secret or ConfigMap that it needs.
+type Reference struct {
+	// Kind is Secret or ConfigMap, and Name its name in the Pod's namespace.
+	Kind, Name string
+	// Optional is true when the Pod starts without it, wherever it refers to it.
+	Optional bool
+	// Env is true when containers read it once, as they start.
+	Env bool
+}
+
+// References lists what the Pods of an object refer to, in order of kind and
+// name. Of an object that has no Pod template that is nothing.
+func References(object *unstructured.Unstructured) []Reference {
+	found := map[[2]string]Reference{}
+	visit(podSpec(object), func(r Reference) string {
+		key := [2]string{r.Kind, r.Name}
+		if before, again := found[key]; again {
+			r.Optional, r.Env = r.Optional && before.Optional, r.Env || before.Env
+		}
+		found[key] = r
+		return r.Name
+	})
+	return slices.SortedFunc(maps.Values(found), func(a, b Reference) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Rewrite makes the Pods of an object refer to what name says of each
+// reference. It changes nothing else.
+func Rewrite(object *unstructured.Unstructured, name func(Reference) string) {
+	visit(podSpec(object), name)
+}
+
+// SetPullSecrets gives the Pods of an object image pull secrets, if they name
+// none: so the API server does it with those of a Pod's ServiceAccount.
+func SetPullSecrets(object *unstructured.Unstructured, names []string) {
+	spec := podSpec(object)
+	if own, _ := spec["imagePullSecrets"].([]any); spec == nil || len(own) > 0 || len(names) == 0 {
+		return
+	}
+	secrets := make([]any, 0, len(names))
+	for _, name := range names {
+		secrets = append(secrets, map[string]any{"name": name})
+	}
+	spec["imagePullSecrets"] = secrets
+}
+
+// PullsOwn tells whether the Pods of an object name image pull secrets.
+func PullsOwn(object *unstructured.Unstructured) bool {
+	own, _ := podSpec(object)["imagePullSecrets"].([]any)
+	return len(own) > 0
+}
+
+// ServiceAccount names the ServiceAccount of an object's Pods; empty when it
+// has none.
+func ServiceAccount(object *unstructured.Unstructured) string {
+	spec := podSpec(object)
+	if spec == nil {
+		return ""
+	}
+	name, _ := spec["serviceAccountName"].(string)
+	old, _ := spec["serviceAccount"].(string)
+	return cmp.Or(name, old, "default")
+}
+
+// CopyName names the copy of a Secret or ConfigMap that a resource takes to its
+// target: "<resource>-<name>" (S0). One that would be too long is cut, and told
+// apart by a hash.
+func CopyName(resource, name string) string {
+	full := resource + "-" + name
+	if len(full) <= validation.DNS1123SubdomainMaxLength {
+		return full
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(full))
+	tail := fmt.Sprintf("-%016x", hash.Sum64())
+	return strings.TrimRight(full[:validation.DNS1123SubdomainMaxLength-len(tail)], "-.") + tail
+}
+
+// podSpec returns the spec of an object's Pods, not a copy, or nil.
+func podSpec(object *unstructured.Unstructured) map[string]any {
+	spec, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "spec")
+	pod, _ := spec.(map[string]any)
+	if pod["containers"] == nil {
+		return nil // a template of something else
+	}
+	return pod
+}
+
+// visit calls name for everything a Pod refers to, and gives it the name
+// returned. What is malformed is passed over: the target will say so.
+func visit(pod map[string]any, name func(Reference) string) {
+	refer := func(object map[string]any, field string, r Reference) {
+		r.Name, _ = object[field].(string)
+		if r.Name == "" || r.Kind == ConfigMapKind && r.Name == rootCA {
+			return
+		}
+		r.Optional, _ = object["optional"].(bool)
+		if renamed := name(r); renamed != r.Name {
+			object[field] = renamed
+		}
+	}
+	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		for _, container := range items(pod[list]) {
+			for _, variable := range items(container["env"]) {
+				from := child(variable, "valueFrom")
+				refer(child(from, "secretKeyRef"), "name", Reference{Kind: SecretKind, Env: true})
+				refer(child(from, "configMapKeyRef"), "name", Reference{Kind: ConfigMapKind, Env: true})
+			}
+			for _, from := range items(container["envFrom"]) {
+				refer(child(from, "secretRef"), "name", Reference{Kind: SecretKind, Env: true})
+				refer(child(from, "configMapRef"), "name", Reference{Kind: ConfigMapKind, Env: true})
+			}
+		}
+	}
+	for _, volume := range items(pod["volumes"]) {
+		refer(child(volume, "secret"), "secretName", Reference{Kind: SecretKind})
+		refer(child(volume, "configMap"), "name", Reference{Kind: ConfigMapKind})
+		for _, source := range items(child(volume, "projected")["sources"]) {
+			refer(child(source, "secret"), "name", Reference{Kind: SecretKind})
+			refer(child(source, "configMap"), "name", Reference{Kind: ConfigMapKind})
+		}
+		refer(child(child(volume, "csi"), "nodePublishSecretRef"), "name", Reference{Kind: SecretKind})
+		refer(child(volume, "azureFile"), "secretName", Reference{Kind: SecretKind})
+		for _, driver := range []string{"cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"} {
+			refer(child(child(volume, driver), "secretRef"), "name", Reference{Kind: SecretKind})
+		}
+	}
+	for _, secret := range items(pod["imagePullSecrets"]) {
+		refer(secret, "name", Reference{Kind: SecretKind})
+	}
+}
+
+func child(object map[string]any, key string) map[string]any {
+	fields, _ := object[key].(map[string]any)
+	return fields
+}
+
+func items(list any) []map[string]any {
+	values, _ := list.([]any)
+	var out []map[string]any
+	for _, value := range values {
+		if object, ok := value.(map[string]any); ok {
+			out = append(out, object)
+		}
+	}
+	return out
+}
