@@ -85,6 +85,15 @@ func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []
 			rights = append(rights, readSecret(field.NewPath("spec", "secrets").Index(i).Child("name"), resource.Namespace, ref.Name))
 		}
 	}
+	for i, need := range resource.Spec.Dependencies {
+		if old != nil && slices.ContainsFunc(old.Spec.Dependencies, func(d v1alpha1.Dependency) bool { return d.Kind == need.Kind && d.Name == need.Name }) {
+			continue
+		}
+		rights = append(rights, Right{
+			Path: field.NewPath("spec", "dependencies").Index(i).Child("name"), Verb: "get",
+			Kind: corev1.SchemeGroupVersion.WithKind(need.Kind), Namespace: resource.Namespace, Name: need.Name,
+		})
+	}
 	return distinct(rights)
 }
 

@@ -179,6 +179,8 @@ func cacheOptions(resync time.Duration) cache.Options {
 			&appsv1.Deployment{}: {Label: labelled},
 			&corev1.Service{}:    {Label: labelled},
 			&appsv1.ReplicaSet{}: {Label: labelled, Transform: stripTemplate},
+			// Of ServiceAccounts, the image pull secrets.
+			&corev1.ServiceAccount{}: {Transform: stripAccount},
 		},
 	}
 }
@@ -204,6 +206,13 @@ func stripTemplate(object any) (any, error) {
 	return object, nil
 }
 
+func stripAccount(object any) (any, error) {
+	if account, ok := object.(*corev1.ServiceAccount); ok {
+		account.ManagedFields, account.Annotations, account.Secrets = nil, nil, nil
+	}
+	return object, nil
+}
+
 // addCaches starts what the webhooks read on every replica, and the indexes.
 func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces := &metav1.PartialObjectMetadata{}
@@ -224,6 +233,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	}{
 		{&v1alpha1.KubernetesApplicationResource{}, propagation.TargetIndex, propagation.IndexTarget},
 		{&v1alpha1.KubernetesApplicationResource{}, application.OwnerIndex, application.IndexOwner},
+		{&v1alpha1.KubernetesApplicationResource{}, propagation.DependencyIndex, propagation.IndexDependencies},
 		{&v1alpha1.KubernetesTarget{}, target.SecretIndex, target.IndexSecret},
 		{&appsv1.ReplicaSet{}, status.OwnerIndex, status.IndexOwner},
 	} {

@@ -5,14 +5,21 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/kinds"
 )
 
 // Reader reads the objects on a target that belong to this hub.
 type Reader interface {
 	// Get reads the object of the given kind and key.
 	Get(ctx context.Context, key client.ObjectKey, object *unstructured.Unstructured) error
+	// Of lists the objects of the given kind, Secret or ConfigMap, that belong to
+	// a resource.
+	Of(ctx context.Context, gvk schema.GroupVersionKind, resource types.NamespacedName) ([]*unstructured.Unstructured, error)
 }
 
 // packed is where a cached object keeps all that is neither its kind nor its
@@ -74,4 +81,33 @@ func (u unpacking) Get(ctx context.Context, key client.ObjectKey, object *unstru
 		return err
 	}
 	return unpack(object)
+}
+
+// resourceIndex finds objects by the resource that they belong to.
+const resourceIndex = "resource"
+
+// carried tells the kinds of which one resource may have several objects.
+func carried(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == "" && (gvk.Kind == kinds.SecretKind || gvk.Kind == kinds.ConfigMapKind)
+}
+
+func indexResource(object client.Object) []string {
+	return []string{ResourceOf(object).String()}
+}
+
+// Of implements Reader.
+func (u unpacking) Of(ctx context.Context, gvk schema.GroupVersionKind, resource types.NamespacedName) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := u.cache.List(ctx, list, client.MatchingFields{resourceIndex: resource.String()}); err != nil {
+		return nil, err
+	}
+	out := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		if err := unpack(&list.Items[i]); err != nil {
+			return nil, err
+		}
+		out = append(out, &list.Items[i])
+	}
+	return out, nil
 }

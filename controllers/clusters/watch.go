@@ -91,6 +91,11 @@ func (c *Connection) watch(w *watching, gvk schema.GroupVersionKind) (*kind, err
 	if err != nil {
 		return nil, err
 	}
+	if carried(gvk) {
+		if err := w.cache.IndexField(c.ctx, example(gvk), resourceIndex, indexResource); err != nil {
+			return nil, fmt.Errorf("indexing %s: %w", gvk.Kind, err)
+		}
+	}
 	if _, err := informer.AddEventHandler(c.handler()); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}

@@ -210,7 +210,7 @@ func (c *Controller) leave(ctx context.Context, j *journey) error {
 	switch {
 	case j.standing == absent || j.standing == foreign || j.standing == itself || shared:
 	case orphaned(j.resource):
-		if err := c.unmark(ctx, j); err != nil {
+		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
 			return err
 		}
 	default:
@@ -219,6 +219,13 @@ func (c *Controller) leave(ctx context.Context, j *journey) error {
 		} else if !gone {
 			return errWait
 		}
+	}
+	finish := c.discard
+	if orphaned(j.resource) {
+		finish = c.unmarkObject
+	}
+	if err := c.retract(ctx, j, finish); err != nil {
+		return err
 	}
 	before := j.resource.DeepCopy()
 	j.resource.Spec.LeavingTargetRef = nil

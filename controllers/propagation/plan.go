@@ -58,17 +58,23 @@ func desire(resource *v1alpha1.KubernetesApplicationResource, hubID string) (*un
 	annotations[v1alpha1.ResourceUIDAnnotation] = string(resource.UID)
 	annotations[v1alpha1.ResourceNamespaceAnnotation] = resource.Namespace
 	annotations[v1alpha1.ResourceNameAnnotation] = resource.Name
+	object.SetAnnotations(annotations)
+	return object, sign(object)
+}
+
+// sign puts the digest of an object on it.
+func sign(object *unstructured.Unstructured) error {
+	annotations := object.GetAnnotations()
 	delete(annotations, v1alpha1.AppliedAnnotation)
 	object.SetAnnotations(annotations)
-
 	data, err := json.Marshal(object.Object) // map keys are sorted
 	if err != nil {
-		return nil, fmt.Errorf("encoding the template: %w", err)
+		return fmt.Errorf("encoding the template: %w", err)
 	}
 	digest := sha256.Sum256(data)
 	annotations[v1alpha1.AppliedAnnotation] = hex.EncodeToString(digest[:8])
 	object.SetAnnotations(annotations)
-	return object, nil
+	return nil
 }
 
 func digestOf(object *unstructured.Unstructured) string {

@@ -59,6 +59,7 @@ type Controller struct {
 	recorder events.EventRecorder
 	lanes    *lanes
 	memory   memory
+	sources  sources
 }
 
 // TargetIndex finds resources by the names of the targets they are on: theirs,
@@ -140,6 +141,9 @@ func (c *Controller) Start(ctx context.Context) error {
 	if err := c.watchAllowances(ctx); err != nil {
 		return err
 	}
+	if err := c.watchSources(ctx); err != nil {
+		return err
+	}
 	<-ctx.Done()
 	return nil
 }
@@ -155,6 +159,7 @@ func changed(before, after any) bool {
 		kinds.HubGeneration(was) != kinds.HubGeneration(is) ||
 		was.Annotations[v1alpha1.MoveFromAnnotation] != is.Annotations[v1alpha1.MoveFromAnnotation] ||
 		forced(was) != forced(is) ||
+		was.Annotations[v1alpha1.RollAnnotation] != is.Annotations[v1alpha1.RollAnnotation] ||
 		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
 		!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
@@ -209,6 +214,7 @@ type journey struct {
 	cached     clusters.Reader
 	observed   *unstructured.Unstructured
 	standing   standing
+	luggage    []luggage
 	story      []narrate.Event
 	done       bool // there is no status to write
 }
@@ -247,7 +253,8 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		return reconcile.Result{RequeueAfter: wait.Jitter(shortly, 1)}, nil
 	}
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
-	steps := []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit}, {"apply", c.apply}, {"observe", c.observe}}
+	steps := []step{{"guard", c.guard}, {"gather", c.gather}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit},
+		{"carry", c.carry}, {"apply", c.apply}, {"observe", c.observe}}
 	switch {
 	case !names(resource.Spec.TargetRef, target):
 		j.done = true // the status is for the lane of the other target to write

@@ -20,9 +20,12 @@ import (
 // deletes the resource: its native object was deleted with --cascade=orphan.
 func (c *Controller) release(ctx context.Context, j *journey) error {
 	if j.standing == inSync || j.standing == drifted {
-		if err := c.unmark(ctx, j); err != nil {
+		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
 			return err
 		}
+	}
+	if err := c.retract(ctx, j, c.unmarkObject); err != nil {
+		return err
 	}
 	if j.resource.Spec.LeavingTargetRef != nil {
 		return errWait // it is released there too
@@ -41,16 +44,16 @@ func (c *Controller) release(ctx context.Context, j *journey) error {
 // marks are the annotations Portico puts on a target's objects.
 var marks = []string{
 	v1alpha1.ResourceUIDAnnotation, v1alpha1.ResourceNamespaceAnnotation, v1alpha1.ResourceNameAnnotation,
-	v1alpha1.HubGenerationAnnotation, v1alpha1.AppliedAnnotation,
+	v1alpha1.HubGenerationAnnotation, v1alpha1.AppliedAnnotation, v1alpha1.CopyAnnotation,
 }
 
-// unmark removes Portico's label, annotations and field ownership, from the
-// object as it is now: the cache does not hold managed fields.
-func (c *Controller) unmark(ctx context.Context, j *journey) error {
+// unmarkObject removes Portico's label, annotations and field ownership, from
+// the object as it is now: the cache does not hold managed fields.
+func (c *Controller) unmarkObject(ctx context.Context, j *journey, object *unstructured.Unstructured) error {
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(j.desired.GroupVersionKind())
+	live.SetGroupVersionKind(object.GroupVersionKind())
 	err := c.call(ctx, j, func(ctx context.Context) error {
-		return j.connection.Client().Get(ctx, client.ObjectKeyFromObject(j.desired), live)
+		return j.connection.Client().Get(ctx, client.ObjectKeyFromObject(object), live)
 	})
 	if err != nil {
 		return c.lost(j, client.IgnoreNotFound(err))
@@ -74,7 +77,7 @@ func (c *Controller) unmark(ctx context.Context, j *journey) error {
 		return j.connection.Client().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if client.IgnoreNotFound(err) != nil {
-		return c.lost(j, fmt.Errorf("releasing %s on target %s: %w", j.desired.GetKind(), j.target.Name, err))
+		return c.lost(j, fmt.Errorf("releasing %s on target %s: %w", object.GetKind(), j.target.Name, err))
 	}
 	return nil
 }

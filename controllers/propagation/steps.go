@@ -82,6 +82,7 @@ func (c *Controller) connect(ctx context.Context, j *journey) error {
 	if !state.Up() {
 		return c.waiting(j)
 	}
+	j.connection = connection
 	reader, synced, err := connection.Informer(j.desired.GroupVersionKind())
 	switch {
 	case meta.IsNoMatchError(err) && j.resource.DeletionTimestamp != nil:
@@ -103,7 +104,7 @@ func (c *Controller) connect(ctx context.Context, j *journey) error {
 	case !synced:
 		return c.waiting(j)
 	}
-	j.connection, j.cached = connection, reader
+	j.cached = reader
 	return nil
 }
 

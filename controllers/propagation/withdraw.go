@@ -85,9 +85,13 @@ func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.K
 	return metav1.DeletePropagationBackground, nil
 }
 
-// letGo removes the finalizer: nothing of the resource is left on the target. One
-// that is leaving another target stays until nothing is left there either.
+// letGo removes the finalizer: nothing of the resource is left on the target,
+// once what it took along is gone as well. One that is leaving another target
+// stays until nothing is left there either.
 func (c *Controller) letGo(ctx context.Context, j *journey) error {
+	if err := c.retract(ctx, j, c.discard); err != nil {
+		return err
+	}
 	if j.resource.Spec.LeavingTargetRef != nil {
 		return errWait
 	}

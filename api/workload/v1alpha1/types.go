@@ -44,14 +44,36 @@ type KubernetesApplicationResourceSpec struct {
 	// +optional
 	TargetSelector *metav1.LabelSelector `json:"targetSelector,omitempty"`
 
-	// Secrets in this namespace to propagate next to the object.
+	// Secrets in this namespace to propagate to the object's namespace on the
+	// target, before the object, each as "<resource>-<secret>".
 	// +optional
 	Secrets []corev1.LocalObjectReference `json:"secrets,omitempty"`
+
+	// Dependencies are Secrets and ConfigMaps in this namespace that travel in
+	// the same way. Portico lists here what the Pods of a native object refer to.
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +optional
+	Dependencies []Dependency `json:"dependencies,omitempty"`
+}
+
+// Dependency is something that an object needs next to it on its target.
+type Dependency struct {
+	// Kind of what is needed.
+	// +kubebuilder:validation:Enum=Secret;ConfigMap
+	Kind string `json:"kind"`
+	// Name of what is needed, in the resource's namespace on the hub.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// Optional is true when the object does not wait for it.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
 }
 
 // KubernetesApplicationResourceStatus is what became of the object.
 type KubernetesApplicationResourceStatus struct {
-	// Conditions: Scheduled, TargetReachable, Synced, Ready.
+	// Conditions: Scheduled, TargetReachable, SecretsReady, Synced, Ready.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -58,6 +58,11 @@ const (
 	// annotations that its application's template gave it, so that those that the
 	// template no longer has are told from those of others.
 	TemplatedAnnotation = Group + "/templated"
+	// RollAnnotation, with the value "true", on a Deployment or its
+	// KubernetesApplicationResource, replaces its Pods on the target when
+	// something changes that they read as they start: an environment variable
+	// from a Secret or ConfigMap.
+	RollAnnotation = Group + "/roll-on-change"
 	// CopiedFromAnnotation on a Secret names the managed cluster whose connection
 	// Portico copied there for a KubernetesTarget that names it in clusterRef.
 	CopiedFromAnnotation = Group + "/copied-from"
@@ -82,6 +87,13 @@ const (
 	// AppliedAnnotation is the digest of what was last applied; it tells a
 	// field that was removed on the hub from one that others added here.
 	AppliedAnnotation = Group + "/applied"
+	// CopyAnnotation is on the Secrets and ConfigMaps that were propagated for an
+	// object; it names the original on the hub.
+	CopyAnnotation = Group + "/copy-of"
+	// EnvironmentAnnotation is in a Pod template whose Pods are replaced when
+	// what they read as they start changes; it tells one state of that from
+	// another. See RollAnnotation.
+	EnvironmentAnnotation = Group + "/environment"
 )
 
 // RemoteLoadBalancerClass keeps the hub's cloud controller away from a Service
@@ -136,6 +148,9 @@ const (
 	Ready = "Ready"
 	// Scheduled says whether a target was chosen, and why not.
 	Scheduled = "Scheduled"
+	// SecretsReady says whether the Secrets and ConfigMaps that an object needs
+	// are next to it, and which are not.
+	SecretsReady = "SecretsReady"
 	// TargetReachable says whether the target answers, and since when not.
 	TargetReachable = "TargetReachable"
 	// CredentialValid says when a target's credential ends, where that can be
@@ -164,6 +179,11 @@ const (
 	ReasonApplying         = "Applying"
 	ReasonWithdrawing      = "Withdrawing"
 	ReasonPartiallyApplied = "PartiallyApplied"
+
+	// Why something that an object needs is not next to it.
+	ReasonDependencyMissing = "DependencyMissing"
+	ReasonNeverSent         = "NeverSent"
+	ReasonNoNamespace       = "NoNamespace"
 
 	ReasonAvailable   = "Available"
 	ReasonProgressing = "Progressing"
