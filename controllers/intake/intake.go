@@ -71,6 +71,7 @@ func SetupWithManager(mgr ctrl.Manager, asker *decisions.Asker) error {
 			For(kinds.New(kind), builder.WithPredicates(intended())).
 			Watches(&v1alpha1.KubernetesApplicationResource{}, owner, builder.WithPredicates(matters())).
 			Watches(&v1alpha2.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(c.members), builder.WithPredicates(deleted())).
+			Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.ofAccount), builder.WithPredicates(pulls())).
 			WatchesRawSource(rethink.OnChange(asker, c.turned.away)).
 			Complete(retry.Quietly(c))
 		if err != nil {
@@ -177,7 +178,11 @@ func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	desired, err := ResourceFor(c.kind, native, member.Application, app.Spec.TargetRef)
+	secrets, err := c.pullSecrets(ctx, native)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	desired, err := ResourceFor(c.kind, native, member.Application, app.Spec.TargetRef, secrets)
 	if err != nil {
 		return reconcile.Result{}, c.refuse(native, err)
 	}

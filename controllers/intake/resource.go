@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,12 +19,15 @@ import (
 
 // ResourceFor returns the resource of a native object. It runs on target when
 // its application was placed already, and is then kept until its object is gone
-// from there. A *field.Error says what of the object cannot be projected.
-func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference) (*v1alpha1.KubernetesApplicationResource, error) {
+// from there. pullSecrets are those of its Pods' ServiceAccount. A *field.Error
+// says what of the object cannot be projected.
+func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference, pullSecrets []string) (*v1alpha1.KubernetesApplicationResource, error) {
 	template, err := kinds.Project(kind, native)
 	if err != nil {
 		return nil, err
 	}
+	name := kinds.ResourceName(native.GetKind(), native.GetName())
+	dependencies := dependenciesOf(template, name, pullSecrets)
 	raw, err := json.Marshal(template.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the template: %w", err)
@@ -31,14 +35,14 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 	resource := &v1alpha1.KubernetesApplicationResource{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: native.GetNamespace(),
-			Name:      kinds.ResourceName(native.GetKind(), native.GetName()),
+			Name:      name,
 			Labels: map[string]string{
 				v1alpha1.FrontDoorLabel:   v1alpha1.FrontDoor,
 				v1alpha1.ApplicationLabel: application,
 			},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(native, kind.GroupVersionKind())},
 		},
-		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}},
+		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}, Dependencies: dependencies},
 	}
 	for _, key := range asked {
 		if value, ok := native.GetAnnotations()[key]; ok {
@@ -56,7 +60,7 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 }
 
 // asked are the annotations that say how an object is to be propagated.
-var asked = []string{v1alpha1.ForceAnnotation}
+var asked = []string{v1alpha1.ForceAnnotation, v1alpha1.RollAnnotation}
 
 // revise makes the stored resource what it should be. Where it runs is not
 // intake's to change.
@@ -72,6 +76,9 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 		if _, still := desired.Annotations[key]; !still {
 			delete(current.Annotations, key)
 		}
+	}
+	if !equality.Semantic.DeepEqual(current.Spec.Dependencies, desired.Spec.Dependencies) {
+		current.Spec.Dependencies = desired.Spec.Dependencies
 	}
 	if !kinds.SameButForGeneration(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
 		current.Spec.Template = desired.Spec.Template

@@ -49,9 +49,9 @@ func controllerOn(t *testing.T, objects ...client.Object) *Controller {
 	}
 }
 
-// travelling is a resource of application shop, on its way from one target to
+// moving is a resource of application shop, on its way from one target to
 // another; shown is the target that its status speaks of.
-func travelling(name, from, to, shown string) *v1alpha1.KubernetesApplicationResource {
+func moving(name, from, to, shown string) *v1alpha1.KubernetesApplicationResource {
 	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team-a", Name: name, Labels: map[string]string{v1alpha1.ApplicationLabel: "shop"},
 	}}
@@ -83,11 +83,11 @@ func TestArrived(t *testing.T) {
 		deleted(o)
 		o.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
 	}
-	dying := travelling("web", "old", "new", "old")
+	dying := moving("web", "old", "new", "old")
 	deleted(dying)
-	gone := travelling("db", "old", "new", "old")
+	gone := moving("db", "old", "new", "old")
 	deleted(gone)
-	stranger := travelling("db", "old", "new", "old")
+	stranger := moving("db", "old", "new", "old")
 	stranger.Labels[v1alpha1.ApplicationLabel] = "blog"
 	cases := map[string]struct {
 		reason string
@@ -96,20 +96,20 @@ func TestArrived(t *testing.T) {
 		others []client.Object
 		want   error
 	}{
-		"Ready":         {reason: "It runs on the new one.", web: travelling("web", "old", "new", "new")},
-		"NotReady":      {reason: "It does not yet.", web: travelling("web", "old", "new", "old"), want: errNotArrived},
-		"OtherReady":    {reason: "All of the application does.", web: travelling("web", "old", "new", "new"), others: []client.Object{travelling("db", "old", "new", "new")}},
-		"OtherNotReady": {reason: "Its database does not yet.", web: travelling("web", "old", "new", "new"), others: []client.Object{travelling("db", "old", "new", "old")}, want: errNotArrived},
-		"OtherLeft":     {reason: "Its database has left already.", web: travelling("web", "old", "new", "new"), others: []client.Object{travelling("db", "", "new", "new")}},
-		"OtherNotBegun": {reason: "Its database has not set out.", web: travelling("web", "old", "new", "new"), others: []client.Object{travelling("db", "", "old", "old")}, want: errNotArrived},
-		"OtherGoes":     {reason: "What is being deleted is not waited for.", web: travelling("web", "old", "new", "new"), others: []client.Object{gone}},
-		"OtherStranger": {reason: "Nor is what belongs to others.", web: travelling("web", "old", "new", "new"), others: []client.Object{stranger}},
+		"Ready":         {reason: "It runs on the new one.", web: moving("web", "old", "new", "new")},
+		"NotReady":      {reason: "It does not yet.", web: moving("web", "old", "new", "old"), want: errNotArrived},
+		"OtherReady":    {reason: "All of the application does.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "new")}},
+		"OtherNotReady": {reason: "Its database does not yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "old")}, want: errNotArrived},
+		"OtherLeft":     {reason: "Its database has left already.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "new", "new")}},
+		"OtherNotBegun": {reason: "Its database has not set out.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "old", "old")}, want: errNotArrived},
+		"OtherGoes":     {reason: "What is being deleted is not waited for.", web: moving("web", "old", "new", "new"), others: []client.Object{gone}},
+		"OtherStranger": {reason: "Nor is what belongs to others.", web: moving("web", "old", "new", "new"), others: []client.Object{stranger}},
 		"Deleted":       {reason: "What is deleted waits for nothing.", web: dying},
-		"TurnedBack":    {reason: "It turned back, and the cache does not know.", web: travelling("web", "new", "old", "old"), cached: travelling("web", "old", "new", "new"), want: errWait},
-		"Unplaced":      {reason: "The one it went to was released.", web: travelling("web", "old", "", ""), want: errWait},
-		"GivenUp":       {reason: "What is on a target that is given up stays behind there.", web: travelling("web", "old", "new", "new"), others: []client.Object{published("old", given)}, want: errWait},
-		"DeletedInUse":  {reason: "Without a release, deletion takes along what it can.", web: travelling("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) { deleted(o) })}},
-		"ReleasedNotYet": {reason: "A release is for deletion, and does nothing before.", web: travelling("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) {
+		"TurnedBack":    {reason: "It turned back, and the cache does not know.", web: moving("web", "new", "old", "old"), cached: moving("web", "old", "new", "new"), want: errWait},
+		"Unplaced":      {reason: "The one it went to was released.", web: moving("web", "old", "", ""), want: errWait},
+		"GivenUp":       {reason: "What is on a target that is given up stays behind there.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", given)}, want: errWait},
+		"DeletedInUse":  {reason: "Without a release, deletion takes along what it can.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) { deleted(o) })}},
+		"ReleasedNotYet": {reason: "A release is for deletion, and does nothing before.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) {
 			o.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
 		})}},
 	}
@@ -134,9 +134,9 @@ func TestWhere(t *testing.T) {
 		resource *v1alpha1.KubernetesApplicationResource
 		want     string
 	}{
-		"There":   {travelling("web", "", "new", "new"), "application shop runs on target new"},
-		"Moves":   {travelling("web", "old", "new", "old"), "application shop moves from target old to target new"},
-		"OldAway": {travelling("web", "old", "new", "new"), "application shop runs on target new; what is left on target old is deleted when that can be reached"},
+		"There":   {moving("web", "", "new", "new"), "application shop runs on target new"},
+		"Moves":   {moving("web", "old", "new", "old"), "application shop moves from target old to target new"},
+		"OldAway": {moving("web", "old", "new", "new"), "application shop runs on target new; what is left on target old is deleted when that can be reached"},
 	} {
 		j := &journey{target: types.NamespacedName{Namespace: "team-a", Name: "new"}, resource: tc.resource}
 		if got := controllerOn(t).where(j); got != tc.want {

@@ -45,6 +45,7 @@ forge an application of Portico's                   rbac      rbac      portico 
 write an application's status                       rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 create a resource                                   rbac      rbac      rbac      rbac      rbac      yes       rbac      yes
 create a resource that sends a Secret               rbac      rbac      rbac      rbac      rbac      yes       rbac      portico
+create a resource that depends on a Secret          rbac      rbac      rbac      rbac      rbac      yes       rbac      portico
 create a resource for kube-system there             rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 create a resource for portico-system there          rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 create a resource that is in no namespace there     rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
@@ -249,6 +250,7 @@ func attempts(ctx context.Context, namespace string) []attempt {
 		status("write an application's status", ka, "default"),
 		create("create a resource", newKAR, "", "v1", "ConfigMap", "", ""),
 		create("create a resource that sends a Secret", newKAR, "", "v1", "ConfigMap", "", sendsSecret),
+		create("create a resource that depends on a Secret", newKAR, "", "v1", "ConfigMap", "", `, dependencies: [{kind: Secret, name: other}]`),
 		create("create a resource for kube-system there", newKAR, "", "v1", "ConfigMap", ", namespace: kube-system", ""),
 		create("create a resource for portico-system there", newKAR, "", "v1", "ConfigMap", ", namespace: portico-system", ""),
 		create("create a resource that is in no namespace there", newKAR, "", "v1", "Namespace", "", ""),

@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+// needy is a Deployment whose Pods refer to Secrets and ConfigMaps.
+func needy(edits ...string) string {
+	return web(append([]string{"        image: nginx:1\n", `        image: nginx:1
+        env:
+        - {name: PASSWORD, valueFrom: {secretKeyRef: {name: sql, key: password}}}
+        envFrom:
+        - {secretRef: {name: extra, optional: true}}
+      imagePullSecrets: [{name: registry}]
+      volumes:
+      - {name: settings, configMap: {name: settings}}
+`}, edits...)...)
+}
+
+// copied lists the copies that a resource has on a target.
+func copied(c *cluster.Cluster, namespace string) []string {
+	GinkgoHelper()
+	out := names(c, namespace, "secret,configmap", "-l", "workload.crossplane.io/managed-by")
+	for i := range out {
+		out[i] = out[i][strings.Index(out[i], "/")+1:]
+	}
+	return out
+}
+
+var _ = Describe("Secrets and ConfigMaps that a workload needs", func() {
+	condition := func(namespace, resource, field string) func() string {
+		return func() string {
+			return get(hub, namespace, "kar/"+resource, `.status.conditions[?(@.type=="SecretsReady")].`+field)
+		}
+	}
+	value := func(c *cluster.Cluster, namespace, object, path string) func() string {
+		return func() string { return get(c, namespace, object, path) }
+	}
+
+	It("arrive before it, follow their originals, and go when they are needed no longer", func() {
+		namespace := newNamespace(dev)
+		kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-literal=mode=fast")
+		kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
+		apply(namespace, needy())
+
+		By("waiting for the one that is missing, and for none that is optional")
+		Eventually(condition(namespace, "web-deployment", "message")).Should(And(
+			ContainSubstring("Secret sql does not exist in namespace "+namespace), Not(ContainSubstring("extra"))))
+		Expect(condition(namespace, "web-deployment", "status")()).To(Equal("False"))
+		Expect(names(dev, namespace, "deployment", "--ignore-not-found")).To(BeEmpty())
+
+		By("going on when it is there")
+		apply(namespace, `{apiVersion: v1, kind: Secret, metadata: {name: sql, annotations: {note: mine}}, stringData: {password: first}}`)
+		rolledOut(namespace, "web")
+		Expect(condition(namespace, "web-deployment", "status")()).To(Equal("True"))
+		Expect(copied(dev, namespace)).To(ConsistOf("web-deployment-sql", "web-deployment-registry", "web-deployment-settings"))
+		Expect(get(dev, namespace, "secret/web-deployment-sql", ".data.password")).To(Equal("Zmlyc3Q="))
+		Expect(get(dev, namespace, "secret/web-deployment-registry", ".type")).To(Equal("kubernetes.io/dockerconfigjson"))
+		Expect(get(dev, namespace, "configmap/web-deployment-settings", ".data.mode")).To(Equal("fast"))
+
+		By("sending nothing of their metadata")
+		Expect(get(dev, namespace, "secret/web-deployment-sql", ".metadata.annotations")).NotTo(Or(ContainSubstring("last-applied"), ContainSubstring("note")))
+
+		By("referring to them there, and as before here")
+		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec")).To(And(ContainSubstring(`"web-deployment-sql"`), ContainSubstring(`"web-deployment-registry"`),
+			ContainSubstring(`"web-deployment-settings"`), ContainSubstring(`"web-deployment-extra"`)))
+		Expect(run(hub, needy(), "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
+
+		By("following a change by watch, and leaving the Pods alone")
+		template := get(dev, namespace, "deployment/web", ".spec.template")
+		apply(namespace, `{apiVersion: v1, kind: Secret, metadata: {name: sql}, stringData: {password: second}}`)
+		Eventually(value(dev, namespace, "secret/web-deployment-sql", ".data.password")).Should(Equal("c2Vjb25k"))
+		Expect(get(dev, namespace, "deployment/web", ".spec.template")).To(Equal(template))
+
+		By("putting back what somebody changes there")
+		kubectl(dev, "-n", namespace, "patch", "secret", "web-deployment-sql", "-p", `{"data": {"password": "eA=="}}`)
+		Eventually(value(dev, namespace, "secret/web-deployment-sql", ".data.password")).Should(Equal("c2Vjb25k"))
+
+		By("replacing Pods that read it as they start, if asked to")
+		kubectl(hub, "-n", namespace, "annotate", "deployment", "web", "workload.crossplane.io/roll-on-change=true")
+		const environment = `.spec.template.metadata.annotations.workload\.crossplane\.io/environment`
+		Eventually(value(dev, namespace, "deployment/web", environment)).ShouldNot(BeEmpty())
+		before := get(dev, namespace, "deployment/web", environment)
+		apply(namespace, `{apiVersion: v1, kind: Secret, metadata: {name: sql}, stringData: {password: third}}`)
+		Eventually(value(dev, namespace, "deployment/web", environment)).ShouldNot(Equal(before))
+		rolledOut(namespace, "web")
+
+		By("taking one along that was optional, once it is there")
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "extra", "--from-literal=a=b")
+		Eventually(func() []string { return copied(dev, namespace) }).Should(ContainElement("web-deployment-extra"))
+
+		By("deleting the copies of what is no longer referred to")
+		apply(namespace, web())
+		Eventually(func() []string { return copied(dev, namespace) }).Should(BeEmpty())
+		apply(namespace, needy())
+		Eventually(func() []string { return copied(dev, namespace) }).Should(HaveLen(4))
+
+		By("deleting them with it")
+		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
+		Expect(copied(dev, namespace)).To(BeEmpty())
+	})
+
+	It("come with its ServiceAccount, are never the hub's own credentials, and take nobody's place", func() {
+		namespace := newNamespace(dev)
+		kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "pull", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
+		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
+		kubectl(hub, "-n", namespace, "patch", "serviceaccount", "builder", "-p", `{"imagePullSecrets": [{"name": "pull"}, {"name": "missing"}]}`)
+		apply(namespace, web("    spec:\n", "    spec:\n      serviceAccountName: builder\n"))
+		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("web-deployment-pull"))
+		Eventually(value(dev, namespace, "deployment/web", ".spec.template.spec.imagePullSecrets")).Should(ContainSubstring("web-deployment-pull"))
+
+		By("a resource that names the token of a ServiceAccount")
+		apply(namespace, `
+{apiVersion: v1, kind: Secret, metadata: {name: token, annotations: {kubernetes.io/service-account.name: builder}}, type: kubernetes.io/service-account-token}`)
+		const settings = `
+apiVersion: workload.crossplane.io/v1alpha1
+kind: KubernetesApplicationResource
+metadata: {name: NAME}
+spec:
+  targetRef: {name: dev}
+  secrets: [{name: SECRET}]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: NAME, namespace: there}, data: {a: b}}
+`
+		resource := func(name, secret string) string {
+			return strings.NewReplacer("NAME", name, "SECRET", secret).Replace(strings.ReplaceAll(settings, "there", namespace))
+		}
+		apply(namespace, resource("greedy", "token"))
+		Eventually(condition(namespace, "greedy", "reason")).Should(Equal("NeverSent"))
+
+		By("a copy whose name is taken")
+		kubectl(dev, "-n", namespace, "create", "secret", "generic", "second-pull", "--from-literal=mine=1")
+		apply(namespace, resource("second", "pull"))
+		Eventually(condition(namespace, "second", "reason")).Should(Equal("OwnershipConflict"))
+		Expect(get(dev, namespace, "secret/second-pull", ".data")).To(Equal(`{"mine":"MQ=="}`))
+		Expect(names(dev, namespace, "configmap")).NotTo(ContainElements("configmap/second", "configmap/greedy"))
+
+		By("and S0's name for the others")
+		apply(namespace, resource("third", "pull"))
+		Eventually(condition(namespace, "third", "status")).Should(Equal("True"))
+		Expect(get(dev, namespace, "secret/third-pull", ".type")).To(Equal("kubernetes.io/dockerconfigjson"))
+		kubectl(hub, "-n", namespace, "delete", "kar", "greedy", "second", "third")
+		Expect(names(dev, namespace, "secret")).To(ContainElement("secret/second-pull"))
+		Expect(names(dev, namespace, "secret")).NotTo(ContainElement("secret/third-pull"))
+	})
+})
