@@ -27,8 +27,8 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/consult"
 	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/controllers/rethink"
 	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
@@ -72,7 +72,7 @@ func SetupWithManager(mgr ctrl.Manager, asker *decisions.Asker) error {
 			Watches(&v1alpha1.KubernetesApplicationResource{}, owner, builder.WithPredicates(matters())).
 			Watches(&v1alpha2.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(c.members), builder.WithPredicates(deleted())).
 			Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.ofAccount), builder.WithPredicates(pulls())).
-			WatchesRawSource(rethink.OnChange(asker, c.turned.away)).
+			WatchesRawSource(consult.OnChange(asker, c.turned.away)).
 			Complete(retry.Quietly(c))
 		if err != nil {
 			return fmt.Errorf("adding the intake controller of %s: %w", kind.Resource(), err)

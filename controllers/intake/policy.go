@@ -11,15 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/kinds"
-	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/consult"
 	"github.com/portico-io/portico/controllers/narrate"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
@@ -28,13 +26,9 @@ import (
 	"github.com/portico-io/portico/policies/placement"
 )
 
-const (
-	// askTimeout is how long all policies have together.
-	askTimeout = 10 * time.Second
-	// askAgain is how soon an object that was turned away is looked at again,
-	// besides at every change of policies: what they look at may change as well.
-	askAgain = time.Minute
-)
+// askAgain is how soon an object that was turned away is looked at again, besides
+// at every change of policies: what they look at may change as well.
+const askAgain = time.Minute
 
 // turned are the objects that policies turned away, and what was told of it.
 type turned struct {
@@ -104,20 +98,31 @@ func (c *Controller) denied(ctx context.Context, native *unstructured.Unstructur
 // ask returns what policies deny, or keep off the target that the object would
 // run on.
 func (c *Controller) ask(ctx context.Context, native *unstructured.Unstructured, namespace *metav1.PartialObjectMetadata, member policies.Membership) ([]engine.Finding, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	select {
-	case <-c.asker.Loaded():
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the policies to be loaded: %w", ctx.Err())
+	var at string
+	said, err := consult.Scheduling(ctx, c.asker, "intake", native.GetNamespace(), func(ctx context.Context) ([]engine.Question, error) {
+		place, err := c.place(ctx, namespace, member)
+		if place == nil || err != nil {
+			return nil, err
+		}
+		at = place.Application.Target
+		return []engine.Question{place.Scheduling(input.Request{Operation: decisions.AuditOperation}, native, nil)}, nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case at != "":
+		return append(said.Denied, decisions.On(at, said.Excluded)...), nil
 	}
-	if !c.asker.Asks(policyv1alpha1.Scheduling, native.GetNamespace()) {
-		return nil, nil
-	}
-	place := decisions.Place{Namespace: decisions.Namespace(namespace.Name, namespace), Application: input.Application{Name: member.Application}}
+	return said.Denied, nil
+}
+
+// place gathers what policies see of where an application may run; nil when that
+// cannot be read, which is refused elsewhere.
+func (c *Controller) place(ctx context.Context, namespace *metav1.PartialObjectMetadata, member policies.Membership) (*decisions.Place, error) {
+	place := &decisions.Place{Namespace: decisions.Namespace(namespace.Name, namespace), Application: input.Application{Name: member.Application}}
 	selects := member.Selector
 	app := &v1alpha2.KubernetesApplication{}
-	err := c.hub.Get(ctx, client.ObjectKey{Namespace: native.GetNamespace(), Name: member.Application}, app)
+	err := c.hub.Get(ctx, client.ObjectKey{Namespace: namespace.Name, Name: member.Application}, app)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading application %s: %w", member.Application, err)
 	}
@@ -131,20 +136,15 @@ func (c *Controller) ask(ctx context.Context, native *unstructured.Unstructured,
 		return nil, nil // refused elsewhere
 	}
 	var targets v1alpha1.KubernetesTargetList
-	if err := c.hub.List(ctx, &targets, client.InNamespace(native.GetNamespace())); err != nil {
+	if err := c.hub.List(ctx, &targets, client.InNamespace(namespace.Name)); err != nil {
 		return nil, fmt.Errorf("listing targets: %w", err)
 	}
 	var resources v1alpha1.KubernetesApplicationResourceList
-	if err := c.hub.List(ctx, &resources, client.InNamespace(native.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.hub.List(ctx, &resources, client.InNamespace(namespace.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("counting placed resources: %w", err)
 	}
 	place.Targets, place.Placed = targets.Items, placement.Placed(resources.Items)
-	occasion := decisions.Occasion{ID: string(controller.ReconcileIDFromContext(ctx)), Asks: "intake", Log: ctrl.Log.WithName("policy")}
-	said := c.asker.Ask(ctx, occasion, place.Scheduling(input.Request{Operation: decisions.AuditOperation}, native, nil))
-	if at := place.Application.Target; at != "" {
-		return append(said.Denied, decisions.On(at, said.Excluded)...), nil
-	}
-	return said.Denied, nil
+	return place, nil
 }
 
 // showRefused says on the object itself that it runs nowhere, as its resource

@@ -10,13 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/consult"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
@@ -24,15 +22,10 @@ import (
 	"github.com/portico-io/portico/policies/placement"
 )
 
-const (
-	// askTimeout is how long all policies have together.
-	askTimeout = 10 * time.Second
-	// askAgain is how soon policies that could not be evaluated are asked again.
-	askAgain = 5 * time.Second
-)
+// askAgain is how soon policies that could not be evaluated are asked again.
+const askAgain = 5 * time.Second
 
-// council asks policies about what is about to be scheduled: admission may have
-// been away, and policies may have changed since.
+// council asks policies about what is about to be scheduled.
 type council struct {
 	hub   client.Reader
 	asker *decisions.Asker
@@ -40,31 +33,22 @@ type council struct {
 
 // hear asks about all that runs on one target.
 func (c council) hear(ctx context.Context, namespace string, app input.Application, where placement.Question, all []*unstructured.Unstructured) (*engine.Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	select {
-	case <-c.asker.Loaded():
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the policies to be loaded: %w", ctx.Err())
-	}
-	if !c.asker.Asks(policyv1alpha1.Scheduling, namespace) {
-		return &engine.Decision{}, nil
-	}
-	known := &metav1.PartialObjectMetadata{}
-	known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := c.hub.Get(ctx, client.ObjectKey{Name: namespace}, known); err != nil {
-		return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
-	}
-	place := decisions.Place{
-		Namespace: decisions.Namespace(namespace, known), Application: app,
-		Selector: where.Selector, Targets: where.Targets, Placed: where.Placed,
-	}
-	questions := make([]engine.Question, 0, len(all))
-	for _, object := range all {
-		questions = append(questions, place.Scheduling(input.Request{Operation: decisions.AuditOperation, Name: object.GetName()}, object, nil))
-	}
-	occasion := decisions.Occasion{ID: string(controller.ReconcileIDFromContext(ctx)), Asks: "scheduler", Log: ctrl.Log.WithName("policy")}
-	return c.asker.Ask(ctx, occasion, questions...), nil
+	return consult.Scheduling(ctx, c.asker, "scheduler", namespace, func(ctx context.Context) ([]engine.Question, error) {
+		known := &metav1.PartialObjectMetadata{}
+		known.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err := c.hub.Get(ctx, client.ObjectKey{Name: namespace}, known); err != nil {
+			return nil, fmt.Errorf("reading namespace %s: %w", namespace, err)
+		}
+		place := decisions.Place{
+			Namespace: decisions.Namespace(namespace, known), Application: app,
+			Selector: where.Selector, Targets: where.Targets, Placed: where.Placed,
+		}
+		questions := make([]engine.Question, 0, len(all))
+		for _, object := range all {
+			questions = append(questions, place.Scheduling(input.Request{Operation: decisions.AuditOperation, Name: object.GetName()}, object, nil))
+		}
+		return questions, nil
+	})
 }
 
 // sends are the objects of an application: its members', and those it templates

@@ -20,8 +20,8 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/consult"
 	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/controllers/rethink"
 	"github.com/portico-io/portico/controllers/retry"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
@@ -52,7 +52,7 @@ func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier, asker *decis
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(firstMember), builder.WithPredicates(created())).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf), builder.WithPredicates(left())).
-		WatchesRawSource(rethink.OnChange(asker, func(ctx context.Context) []reconcile.Request { return c.unsettled(ctx) })).
+		WatchesRawSource(consult.OnChange(asker, func(ctx context.Context) []reconcile.Request { return c.unsettled(ctx) })).
 		Complete(retry.Quietly(c))
 	if err != nil {
 		return fmt.Errorf("adding the scheduler of applications: %w", err)
@@ -62,7 +62,7 @@ func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier, asker *decis
 		Named("scheduler-resources").
 		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(unsettled))).
 		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
-		WatchesRawSource(rethink.OnChange(asker, func(ctx context.Context) []reconcile.Request { return r.unsettled(ctx) })).
+		WatchesRawSource(consult.OnChange(asker, func(ctx context.Context) []reconcile.Request { return r.unsettled(ctx) })).
 		Complete(retry.Quietly(r))
 	if err != nil {
 		return fmt.Errorf("adding the scheduler of resources: %w", err)

@@ -2,8 +2,7 @@ package e2e
 
 import (
 	"fmt"
-	"io"
-	"net/http"
+
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,26 +120,6 @@ func audited(since time.Time, user, webhook, key string) func() string {
 			}
 		}
 		return ""
-	}
-}
-
-// metrics are the lines of Portico's metrics that begin so, as a person sees them.
-func metrics(prefix string) func() []string {
-	return func() []string {
-		response, err := http.Get(portico.MetricsURL())
-		if err != nil {
-			return nil
-		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		Expect(err).NotTo(HaveOccurred())
-		var lines []string
-		for line := range strings.Lines(string(body)) {
-			if strings.HasPrefix(line, prefix) {
-				lines = append(lines, line)
-			}
-		}
-		return lines
 	}
 }
 
@@ -279,10 +258,10 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 			By(name)
 			kubectl(hub, "label", "namespace", namespace, "rule="+name, "--overwrite")
 			author.writes(rule(name, "Scheduling", hostile[name], ""))
-			counted := metrics(fmt.Sprintf(`policy_errors_total{dry_run="false",policy=%q,reason="PolicyTimeout"}`, name))
+			counted := metricsOf(portico, fmt.Sprintf(`policy_errors_total{dry_run="false",policy=%q,reason="PolicyTimeout"}`, name))
 			Eventually(func() string { return run(hub, web(), "-n", namespace, "apply", "-f", "-").err }).Should(ContainSubstring("policy " + name + ": PolicyTimeout: "))
 			Expect(names(hub, namespace, "deployment")).To(BeEmpty())
-			Eventually(counted).ShouldNot(BeEmpty())
+			Eventually(counted).Should(ContainElement(HavePrefix("policy_errors_total")))
 
 			By("others are served meanwhile")
 			stuck := make(chan result, 2)

@@ -56,12 +56,6 @@ func (m *Manager) Stop() error { return m.process.Stop() }
 // Kill9 ends the manager as a power cut would.
 func (m *Manager) Kill9() error { return m.process.Kill() }
 
-// Pause hangs the manager until Resume.
-func (m *Manager) Pause() error { return m.process.Pause() }
-
-// Resume lets a paused manager go on.
-func (m *Manager) Resume() error { return m.process.Resume() }
-
 // Restart starts the manager again, stopping it first if it runs, and returns
 // when it is ready.
 func (m *Manager) Restart(ctx context.Context) error {

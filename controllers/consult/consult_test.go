@@ -1,4 +1,4 @@
-package rethink
+package consult
 
 import (
 	"context"
