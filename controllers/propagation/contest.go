@@ -95,6 +95,7 @@ func contested(err error) []string {
 			out = append(out, cause.Field)
 		}
 	}
+	slices.Sort(out) // the server names them in any order
 	return out
 }
 
