@@ -42,6 +42,7 @@ func TemplateProblems(app *v1alpha2.KubernetesApplication) []field.ErrorList {
 
 		remote, malformed := decodeTemplate(template.Spec.Template, path.Child("spec", "template"))
 		errs = append(errs, malformed...)
+		errs = append(errs, problemsOfReadiness(template.Spec.Readiness, path.Child("spec", "readiness"))...)
 		if remote != nil {
 			key := remoteKey(remote)
 			if other, taken := remotes[key]; taken {

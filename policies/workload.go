@@ -69,6 +69,7 @@ func problemsOfResource(resource *v1alpha1.KubernetesApplicationResource) (*unst
 	errs := validateSelector(resource.Spec.TargetSelector, spec.Child("targetSelector"))
 	_, malformed := TolerationsOf(resource, &metav1.ObjectMeta{})
 	errs = append(errs, malformed...)
+	errs = append(errs, problemsOfReadiness(resource.Spec.Readiness, spec.Child("readiness"))...)
 	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
 	return template, append(errs, malformed...)
 }

@@ -49,16 +49,17 @@ func summarize(app *v1alpha2.KubernetesApplication, members []v1alpha1.Kubernete
 		meta.SetStatusCondition(&app.Status.Conditions, c)
 	}
 	set(v1alpha1.Synced, v1alpha1.ReasonApplied, sum.worst(), "applied", sum.unsynced)
-	set(v1alpha1.Ready, v1alpha1.ReasonAvailable, v1alpha1.ReasonPartiallyApplied, "ready", sum.unready)
+	set(v1alpha1.Ready, v1alpha1.ReasonAvailable, sum.why(), "ready", sum.unready)
 }
 
 // tally counts an application's resources.
 type tally struct {
 	desired, submitted, failed int
 	// unsynced names what is not applied, with the reason; unready what does not
-	// work.
+	// work, with the reason if time alone will not mend it.
 	unsynced, unready []string
 	conflict, invalid bool
+	broken            bool // something was applied and will not work
 }
 
 // add counts a resource.
@@ -78,8 +79,24 @@ func (t *tally) add(m *v1alpha1.KubernetesApplicationResource) {
 		t.unsynced = append(t.unsynced, reasoned(m.Name, synced))
 	}
 	if !isCurrentTrue(m, v1alpha1.Ready) {
-		t.unready = append(t.unready, m.Name)
+		t.unready = append(t.unready, reasoned(m.Name, t.stuck(m)))
 	}
+}
+
+// stuck is the condition that says why a resource does not work, if it was applied
+// and somebody has to do something; nil while it is on its way. Why it was not
+// applied is told elsewhere.
+func (t *tally) stuck(m *v1alpha1.KubernetesApplicationResource) *metav1.Condition {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.Ready)
+	if ready == nil || ready.ObservedGeneration < m.Generation || !isCurrentTrue(m, v1alpha1.Synced) {
+		return nil
+	}
+	switch ready.Reason {
+	case v1alpha1.ReasonFailed, v1alpha1.ReasonReadinessFailed:
+		t.broken = true
+		return ready
+	}
+	return nil
 }
 
 // lack counts a template that is no resource.
@@ -103,6 +120,14 @@ func (t *tally) worst() string {
 		return v1alpha1.ReasonOwnershipConflict
 	}
 	return v1alpha1.ReasonPartiallyApplied
+}
+
+// why is the reason of an application that does not wholly work.
+func (t *tally) why() string {
+	if t.broken {
+		return v1alpha1.ReasonFailed
+	}
+	return v1alpha1.ReasonProgressing
 }
 
 func (t *tally) state(placed bool) v1alpha1.ResourceState {

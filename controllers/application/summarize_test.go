@@ -53,6 +53,12 @@ func TestSummarize(t *testing.T) {
 	replaced.DeletionTimestamp = &metav1.Time{}
 	replaced.OwnerReferences = []metav1.OwnerReference{*controllerRef(&v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})}
 
+	broken := member("db", v1alpha1.StateSubmitted, 2, synced)
+	broken.Status.Conditions[1].Reason, broken.Status.Conditions[1].Message = v1alpha1.ReasonFailed, "Progress deadline exceeded"
+	unclear := member("queue", v1alpha1.StateSubmitted, 2, synced)
+	unclear.Status.Conditions[1].Status = metav1.ConditionUnknown
+	unclear.Status.Conditions[1].Reason, unclear.Status.Conditions[1].Message = v1alpha1.ReasonReadinessFailed, "no such key: phase"
+
 	cases := map[string]struct {
 		reason    string
 		target    string
@@ -70,7 +76,16 @@ func TestSummarize(t *testing.T) {
 			want: status(v1alpha1.StatePartiallySubmitted, 4, 1,
 				no(synced, v1alpha1.ReasonOwnershipConflict, "1 of 4 resources applied; not yet: "+
 					"db (Refused: target eu-1 refused it), new, taken (OwnershipConflict: belongs to Deployment taken)"),
-				no(ready, v1alpha1.ReasonPartiallyApplied, "1 of 4 resources ready; not yet: db, new, taken")),
+				no(ready, v1alpha1.ReasonProgressing, "1 of 4 resources ready; not yet: db, new, taken")),
+		},
+		"Broken": {
+			reason:  "What will not work by itself is named with the reason; what only takes time is named.",
+			target:  "eu-1",
+			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateSubmitted, 2, synced), broken, unclear},
+			want: status(v1alpha1.StateSubmitted, 3, 3,
+				yes(synced, v1alpha1.ReasonApplied, "3 of 3 resources applied"),
+				no(ready, v1alpha1.ReasonFailed, "0 of 3 resources ready; not yet: "+
+					"db (Failed: Progress deadline exceeded), queue (ReadinessFailed: no such key: phase), web")),
 		},
 		"Replaced": {
 			reason:    "What a template made before it was removed is no longer asked for.",
@@ -108,7 +123,7 @@ func TestSummarize(t *testing.T) {
 			members: []v1alpha1.KubernetesApplicationResource{member("web", "", 2)},
 			want: status(v1alpha1.StateScheduled, 1, 0,
 				no(synced, v1alpha1.ReasonPartiallyApplied, "0 of 1 resources applied; not yet: web"),
-				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 1 resources ready; not yet: web")),
+				no(ready, v1alpha1.ReasonProgressing, "0 of 1 resources ready; not yet: web")),
 		},
 		"Half": {
 			reason:  "Those that are not done are named.",
@@ -116,7 +131,7 @@ func TestSummarize(t *testing.T) {
 			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateSubmitted, 2, synced), member("db", v1alpha1.StateFailed, 2)},
 			want: status(v1alpha1.StatePartiallySubmitted, 2, 1,
 				no(synced, v1alpha1.ReasonPartiallyApplied, "1 of 2 resources applied; not yet: db"),
-				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 2 resources ready; not yet: db, web")),
+				no(ready, v1alpha1.ReasonProgressing, "0 of 2 resources ready; not yet: db, web")),
 		},
 		"AllFailed": {
 			reason:  "Nothing was accepted.",
@@ -124,7 +139,7 @@ func TestSummarize(t *testing.T) {
 			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateFailed, 2), member("db", "", 2)},
 			want: status(v1alpha1.StateFailed, 2, 0,
 				no(synced, v1alpha1.ReasonPartiallyApplied, "0 of 2 resources applied; not yet: db, web"),
-				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 2 resources ready; not yet: db, web")),
+				no(ready, v1alpha1.ReasonProgressing, "0 of 2 resources ready; not yet: db, web")),
 		},
 		"Ready": {
 			reason:  "All is well.",
@@ -140,7 +155,7 @@ func TestSummarize(t *testing.T) {
 			members: []v1alpha1.KubernetesApplicationResource{member("web", v1alpha1.StateSubmitted, 1, synced, ready)},
 			want: status(v1alpha1.StateSubmitted, 1, 1,
 				no(synced, v1alpha1.ReasonPartiallyApplied, "0 of 1 resources applied; not yet: web"),
-				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 1 resources ready; not yet: web")),
+				no(ready, v1alpha1.ReasonProgressing, "0 of 1 resources ready; not yet: web")),
 		},
 		"Many": {
 			reason:  "Of many, a few are named, in the same order every time.",
@@ -148,7 +163,7 @@ func TestSummarize(t *testing.T) {
 			members: many,
 			want: status(v1alpha1.StateScheduled, 7, 0,
 				no(synced, v1alpha1.ReasonPartiallyApplied, "0 of 7 resources applied; not yet: r1, r2, r3, r4, r5 and 2 more"),
-				no(ready, v1alpha1.ReasonPartiallyApplied, "0 of 7 resources ready; not yet: r1, r2, r3, r4, r5 and 2 more")),
+				no(ready, v1alpha1.ReasonProgressing, "0 of 7 resources ready; not yet: r1, r2, r3, r4, r5 and 2 more")),
 		},
 	}
 	for name, tc := range cases {

@@ -31,8 +31,9 @@ func resourceOf(app *v1alpha2.KubernetesApplication, template v1alpha2.ResourceT
 			OwnerReferences: []metav1.OwnerReference{*controllerRef(app)},
 		},
 		Spec: v1alpha1.KubernetesApplicationResourceSpec{
-			Template: template.Spec.Template,
-			Secrets:  template.Spec.Secrets,
+			Template:  template.Spec.Template,
+			Secrets:   template.Spec.Secrets,
+			Readiness: template.Spec.Readiness,
 		},
 	}
 	if keys := templated(template.Metadata); keys != "" {
@@ -85,7 +86,7 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 	if !kinds.SameJSON(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
 		current.Spec.Template = desired.Spec.Template
 	}
-	current.Spec.Secrets = desired.Spec.Secrets
+	current.Spec.Secrets, current.Spec.Readiness = desired.Spec.Secrets, desired.Spec.Readiness
 	ref := desired.OwnerReferences[0]
 	if i := slices.IndexFunc(current.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }); i >= 0 && current.OwnerReferences[i].UID != ref.UID {
 		current.OwnerReferences[i] = ref

@@ -65,6 +65,7 @@ func TestRevise(t *testing.T) {
 	want.Labels = map[string]string{"app": "bar", "theirs": "stays", v1alpha1.ApplicationLabel: "shop"}
 	want.Annotations = map[string]string{"theirs": "stays", v1alpha1.TemplatedAnnotation: "label:app"}
 	want.Spec.Template, want.Spec.Secrets = changed.Spec.Template, nil
+	changed.Spec.Readiness, want.Spec.Readiness = "true", "true"
 	want.OwnerReferences[0].UID = "2"
 	revise(current, resourceOf(restored, changed))
 	if diff := cmp.Diff(want, current); diff != "" {

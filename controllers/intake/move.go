@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +16,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
 )
 
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;patch;delete
@@ -146,11 +146,7 @@ func (c *Controller) startHere(ctx context.Context, native *unstructured.Unstruc
 			return false, err
 		}
 	}
-	result, err := status.Compute(native)
-	if err != nil {
-		return false, fmt.Errorf("reading the status of Deployment %s: %w", client.ObjectKeyFromObject(native), err)
-	}
-	return result.Status == status.CurrentStatus && shadows == 0, nil
+	return policies.ReadinessOf(native, "").Works() && shadows == 0, nil
 }
 
 // restore takes from a ReplicaSet what came from Portico: the label, and the

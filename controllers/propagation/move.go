@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,12 +78,8 @@ func (c *Controller) unready(ctx context.Context, j *journey) (string, error) {
 	if err != nil {
 		return "", c.lost(j, fmt.Errorf("reading %s on target %s: %w", j.desired.GetKind(), j.target.Name, err))
 	}
-	result, err := status.Compute(live)
-	switch {
-	case err != nil:
-		return err.Error(), nil
-	case result.Status != status.CurrentStatus:
-		return result.Message, nil
+	if ready := policies.ReadinessOf(live, j.resource.Spec.Readiness); !ready.Works() {
+		return ready.Message, nil
 	}
 	j.observed = live
 	return "", nil

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
 // observe copies what the target says of the object, all from one look at it. Of
@@ -45,17 +44,10 @@ func (c *Controller) observe(ctx context.Context, j *journey) error {
 		j.resource.Status.ObservedHubGeneration = generation
 	}
 
-	result, err := status.Compute(j.observed)
-	switch {
-	case err != nil:
-		j.set(v1alpha1.Ready, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, "cannot tell: "+err.Error())
-	case result.Status == status.CurrentStatus:
-		j.set(v1alpha1.Ready, metav1.ConditionTrue, v1alpha1.ReasonAvailable,
-			fmt.Sprintf("%s %s is ready on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name))
-	case result.Status == status.FailedStatus:
-		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, result.Message)
-	default:
-		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonProgressing, result.Message)
+	ready := policies.ReadinessOf(j.observed, j.resource.Spec.Readiness)
+	if ready.Works() {
+		ready.Message = fmt.Sprintf("%s %s is ready on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name)
 	}
+	j.set(v1alpha1.Ready, ready.Status, ready.Reason, ready.Message)
 	return nil
 }

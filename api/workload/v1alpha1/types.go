@@ -56,6 +56,13 @@ type KubernetesApplicationResourceSpec struct {
 	// +listMapKey=name
 	// +optional
 	Dependencies []Dependency `json:"dependencies,omitempty"`
+
+	// Readiness is an expression in CEL that tells whether the object on the
+	// target works, which is "object" there, such as
+	// "object.status.phase == 'Running'". Without it the object's kind decides.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Readiness string `json:"readiness,omitempty"`
 }
 
 // Dependency is something that an object needs next to it on its target.

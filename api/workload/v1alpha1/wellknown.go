@@ -188,6 +188,9 @@ const (
 	ReasonAvailable   = "Available"
 	ReasonProgressing = "Progressing"
 	ReasonFailed      = "Failed"
+	// ReasonReadinessFailed says that the expression that tells whether an object
+	// works cannot be evaluated.
+	ReasonReadinessFailed = "ReadinessFailed"
 
 	ReasonReachable         = "Reachable"
 	ReasonUnreachable       = "Unreachable"

@@ -46,6 +46,13 @@ type ResourceTemplateSpec struct {
 	// Secrets in this namespace to propagate next to the object.
 	// +optional
 	Secrets []corev1.LocalObjectReference `json:"secrets,omitempty"`
+
+	// Readiness is an expression in CEL that tells whether the object on the
+	// target works, which is "object" there, such as
+	// "object.status.phase == 'Running'". Without it the object's kind decides.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Readiness string `json:"readiness,omitempty"`
 }
 
 // KubernetesApplicationSpec says which resources make the application and
