@@ -101,16 +101,6 @@ func CopyName(resource, name string) string {
 	return strings.TrimRight(full[:validation.DNS1123SubdomainMaxLength-len(tail)], "-.") + tail
 }
 
-// podSpec returns the spec of an object's Pods, not a copy, or nil.
-func podSpec(object *unstructured.Unstructured) map[string]any {
-	spec, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "spec")
-	pod, _ := spec.(map[string]any)
-	if pod["containers"] == nil {
-		return nil // a template of something else
-	}
-	return pod
-}
-
 // visit calls name for everything a Pod refers to, and gives it the name
 // returned. What is malformed is passed over: the target will say so.
 func visit(pod map[string]any, name func(Reference) string) {

@@ -196,8 +196,18 @@ func (r *Rehearser) look(ctx context.Context, t *trial) *policies.Rehearsal {
 	return nil
 }
 
-// apply asks for what Portico would, as a dry run.
+// apply asks for what Portico would, as a dry run, and at the same time for a Pod
+// of it, if it has any.
 func (r *Rehearser) apply(ctx context.Context, t *trial) *policies.Rehearsal {
+	pods := r.startPod(ctx, t)
+	ended := r.write(ctx, t)
+	if why := <-pods; ended == nil && why != "" {
+		ended = &policies.Rehearsal{Result: policies.RehearsalAccepted, Message: why}
+	}
+	return ended
+}
+
+func (r *Rehearser) write(ctx context.Context, t *trial) *policies.Rehearsal {
 	try := func(with insistence) error {
 		object, options := request(t.desired, t.observed, t.standing, with)
 		return t.line.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), append(options, client.DryRunAll)...)

@@ -61,9 +61,15 @@ spec:
 		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "kar/web", "--timeout=60s")
 		Eventually(func() []string { return names(hub, there, "pods", "--field-selector=status.phase=Running") }).Should(HaveLen(2))
 
-		apply(namespace, sends("settings", "v1", "ConfigMap", there))
-		Eventually(func() string { return condition(namespace, "kar/settings", "Synced", "message") }).Should(
-			ContainSubstring(fmt.Sprintf(`User "system:serviceaccount:%s:portico" cannot`, namespace)))
+		By("refusing at once what it may not run")
+		settings, lacks := sends("settings", "v1", "ConfigMap", there), fmt.Sprintf(`User "system:serviceaccount:%s:portico" cannot`, namespace)
+		Expect(run(hub, settings, "-n", namespace, "apply", "-f", "-").err).To(And(ContainSubstring("target itself refused ConfigMap settings"), ContainSubstring(lacks)))
+		Expect(names(hub, namespace, "kar")).To(HaveLen(1))
+
+		By("and, when it is not to be asked, later, until it may")
+		kubectl(hub, "-n", namespace, "patch", "kt", "itself", "--type=merge", "-p", `{"spec":{"dryRun":"Never"}}`)
+		Eventually(func() error { return run(hub, settings, "-n", namespace, "apply", "-f", "-").failed }).Should(Succeed())
+		Eventually(func() string { return condition(namespace, "kar/settings", "Synced", "message") }).Should(ContainSubstring(lacks))
 		kubectl(hub, "-n", there, "create", "rolebinding", "settings", "--clusterrole=edit", "--serviceaccount="+namespace+":portico")
 		kubectl(hub, "create", "clusterrole", "watch-"+namespace, "--verb=get,list,watch", "--resource=configmaps")
 		kubectl(hub, "create", "clusterrolebinding", "watch-"+namespace, "--clusterrole=watch-"+namespace, "--serviceaccount="+namespace+":portico")

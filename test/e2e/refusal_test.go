@@ -107,6 +107,7 @@ spec: {policyName: %[1]s, validationActions: [Deny], matchResources: {namespaceS
 		By("what it only warns of is passed on")
 		r := apply(namespace, web())
 		Expect(r.err).To(And(ContainSubstring("Warning: target dev: "), ContainSubstring("would violate PodSecurity")))
+		Expect(r.err).To(ContainSubstring(`Warning: target dev takes Deployment web, and would refuse its Pods: pods "web" is forbidden: violates PodSecurity "restricted:latest"`))
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.replicas") }).Should(Equal("2"))
 
 		By("an update, which leaves what is there as it is")
