@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+// part is something without which nothing new reaches a target.
+type part struct {
+	name     string
+	dies     func() error
+	comes    func(context.Context) error
+	isThere  func() bool
+	needsHub bool // to come back; until then a kubelet would start it again and again
+}
+
+// orders are all orders of some parts.
+func orders(parts []part) [][]part {
+	if len(parts) == 0 {
+		return [][]part{nil}
+	}
+	var out [][]part
+	for i := range parts {
+		rest := append(append([]part{}, parts[:i]...), parts[i+1:]...)
+		for _, order := range orders(rest) {
+			out = append(out, append([]part{parts[i]}, order...))
+		}
+	}
+	return out
+}
+
+var _ = Describe("The hub, Portico and a target", func() {
+	It("come to terms in whatever order they go and come back", func(ctx context.Context) {
+		parts := []part{
+			{
+				name: "hub",
+				dies: func() error { return hub.Kill(cluster.APIServer) }, comes: func(ctx context.Context) error { return hub.Restart(ctx, cluster.APIServer) },
+				isThere: func() bool { return hub.Running(cluster.APIServer) },
+			},
+			{name: "Portico", dies: portico.Kill9, comes: portico.Restart, isThere: portico.Running, needsHub: true},
+			{
+				name: "target",
+				dies: func() error { return dev.Kill(cluster.APIServer) }, comes: func(ctx context.Context) error { return dev.Restart(ctx, cluster.APIServer) },
+				isThere: func() bool { return dev.Running(cluster.APIServer) },
+			},
+		}
+		mend := func(ctx context.Context) {
+			for _, p := range []part{parts[0], parts[2], parts[1]} {
+				if !p.isThere() {
+					Expect(p.comes(ctx)).To(Succeed(), p.name)
+				}
+			}
+		}
+		DeferCleanup(mend)
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		uid := get(dev, namespace, "deployment/web", ".metadata.uid")
+
+		for i, order := range orders(parts) {
+			var names []string
+			for _, p := range order {
+				names = append(names, p.name)
+			}
+			By(strings.Join(names, ", "))
+			image := fmt.Sprintf("nginx:%d", i+2)
+			kubectl(hub, "-n", namespace, "set", "image", "deployment/web", "web="+image)
+			for _, p := range order {
+				Expect(p.dies()).To(Succeed())
+			}
+			for _, p := range order {
+				if !p.needsHub || hub.Running(cluster.APIServer) {
+					Expect(p.comes(ctx)).To(Succeed(), p.name)
+				}
+			}
+			mend(ctx)
+			Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].image") }).Should(Equal(image))
+			Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "status") }).Should(Equal("True"))
+		}
+		// The target's own controllers knock less and less often at an API server
+		// that was gone again and again.
+		kubectl(hub, "-n", namespace, "rollout", "status", "deployment/web", "--timeout=180s")
+		Expect(get(dev, namespace, "deployment/web", ".metadata.uid")).To(Equal(uid), "what ran was made anew")
+	}, NodeTimeout(10*time.Minute))
+})
