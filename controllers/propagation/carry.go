@@ -180,8 +180,8 @@ func (j *journey) burdened() bool {
 	return len(needs(j.resource)) > 0 || meta.FindStatusCondition(j.resource.Status.Conditions, v1alpha1.SecretsReady) != nil
 }
 
-// carry brings what the object needs to the target, before the object, and takes
-// away what it needs no longer. An object that lacks something waits.
+// carry brings what the object needs to the target, before the object, and finds
+// what it needs no longer. An object that lacks something waits.
 func (c *Controller) carry(ctx context.Context, j *journey) error {
 	if !j.burdened() || j.standing == foreign || j.standing == itself {
 		return nil
@@ -226,20 +226,28 @@ func (c *Controller) carry(ctx context.Context, j *journey) error {
 			next = err
 		}
 	}
-	for _, object := range superfluous(copies, wanted, namespace) {
-		if err := c.discard(ctx, j, object); err != nil {
-			return err
-		}
-	}
 	if len(problems) > 0 {
 		return c.held(ctx, j, reason, strings.Join(problems, "; "), next)
 	}
+	j.excess = superfluous(copies, wanted, namespace)
 	if len(j.luggage) == 0 {
-		meta.RemoveStatusCondition(&j.resource.Status.Conditions, v1alpha1.SecretsReady)
 		return nil
 	}
 	j.set(v1alpha1.SecretsReady, metav1.ConditionTrue, v1alpha1.ReasonApplied,
 		fmt.Sprintf("what %s %s needs is next to it on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+	return nil
+}
+
+// shed deletes the copies that the object, as it was applied, refers to no more.
+func (c *Controller) shed(ctx context.Context, j *journey) error {
+	for _, object := range j.excess {
+		if err := c.discard(ctx, j, object); err != nil {
+			return err
+		}
+	}
+	if len(j.luggage) == 0 { // it says no more that there were any
+		meta.RemoveStatusCondition(&j.resource.Status.Conditions, v1alpha1.SecretsReady)
+	}
 	return nil
 }
 

@@ -219,8 +219,10 @@ func (c *Controller) leave(ctx context.Context, j *journey) error {
 	if orphaned(j.resource) {
 		finish = c.unmarkObject
 	}
-	if err := c.retract(ctx, j, finish); err != nil {
-		return err
+	if !shared { // what is next to an object that stays, stays with it
+		if err := c.retract(ctx, j, finish); err != nil {
+			return err
+		}
 	}
 	before := j.resource.DeepCopy()
 	j.resource.Spec.LeavingTargetRef = nil

@@ -215,6 +215,7 @@ type journey struct {
 	observed   *unstructured.Unstructured
 	standing   standing
 	luggage    []luggage
+	excess     []*unstructured.Unstructured // copies to delete once the object is applied
 	story      []narrate.Event
 	done       bool // there is no status to write
 }
@@ -254,7 +255,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	}
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
 	steps := []step{{"guard", c.guard}, {"gather", c.gather}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit},
-		{"carry", c.carry}, {"apply", c.apply}, {"observe", c.observe}}
+		{"carry", c.carry}, {"apply", c.apply}, {"shed", c.shed}, {"observe", c.observe}}
 	switch {
 	case !names(resource.Spec.TargetRef, target):
 		j.done = true // the status is for the lane of the other target to write

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+// other is a Deployment that needs the same Secret as needy.
+func other() string {
+	return web("name: web\n", "name: other\n", "        image: nginx:1\n", `        image: nginx:1
+        envFrom: [{secretRef: {name: sql}}]
+`)
+}
+
+// supply makes what needy needs.
+func supply(namespace string) {
+	GinkgoHelper()
+	kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-literal=password=first")
+	kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-literal=mode=fast")
+	kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
+}
+
+// uids are of all copies on a target.
+func uids(c *cluster.Cluster, namespace string) string {
+	GinkgoHelper()
+	return kubectl(c, "-n", namespace, "get", "secret,configmap", "-l", "workload.crossplane.io/managed-by", "-o", "jsonpath={.items[*].metadata.uid}")
+}
+
+var _ = Describe("Copies of what a workload needs", func() {
+	needed := []string{"web-deployment-sql", "web-deployment-registry", "web-deployment-settings"}
+
+	It("are each workload's own", func() {
+		namespace := newNamespace(dev)
+		supply(namespace)
+		apply(namespace, needy())
+		apply(namespace, other())
+		rolledOut(namespace, "web")
+		rolledOut(namespace, "other")
+		Expect(copied(dev, namespace)).To(ConsistOf(append(needed, "other-deployment-sql")))
+		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(HaveLen(1))
+		Expect(copied(dev, namespace)).To(ConsistOf("other-deployment-sql"))
+		Expect(get(dev, namespace, "secret/other-deployment-sql", ".data.password")).To(Equal("Zmlyc3Q="))
+	})
+
+	It("go where it goes, before it, and leave with it", func() {
+		namespace := newNamespace(dev, prod)
+		supply(namespace)
+		apply(namespace, needy())
+		rolledOut(namespace, "web")
+		kubectl(prod, "create", "namespace", namespace)
+		kubectl(prod, "-n", namespace, "create", "secret", "generic", "web-deployment-sql", "--from-literal=theirs=1")
+
+		By("staying while one of them has no place there")
+		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(And(
+			ContainSubstring("Secret web-deployment-sql exists on target prod"), ContainSubstring("it was not touched")))
+		Expect(condition(namespace, "kar/web-deployment", "SecretsReady", "reason")).To(Equal("OwnershipConflict"))
+		Consistently(func() []string { return copied(dev, namespace) }).Should(ConsistOf(needed))
+		Expect(names(prod, namespace, "deployment")).To(BeEmpty())
+		Expect(get(prod, namespace, "secret/web-deployment-sql", ".data")).To(Equal(`{"theirs":"MQ=="}`))
+
+		By("going on when it has")
+		kubectl(prod, "-n", namespace, "delete", "secret", "web-deployment-sql")
+		Eventually(func() []string { return names(prod, namespace, "deployment") }, "90s").ShouldNot(BeEmpty())
+		Expect(copied(prod, namespace)).To(ConsistOf(needed))
+		Eventually(func() []string { return append(names(dev, namespace, "deployment,pods"), copied(dev, namespace)...) }).Should(BeEmpty())
+		kubectl(hub, "-n", namespace, "patch", "secret", "sql", "-p", `{"stringData": {"password": "second"}}`)
+		Eventually(func() string { return get(prod, namespace, "secret/web-deployment-sql", ".data.password") }).Should(Equal("c2Vjb25k"))
+	})
+
+	It("stay as they are when it moves between two names of one cluster", func() {
+		namespace := newNamespace(dev)
+		supply(namespace)
+		apply(namespace, needy())
+		rolledOut(namespace, "web")
+		before := uids(dev, namespace)
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "again", "--from-file=kubeconfig="+userKubeconfig["dev"])
+		apply(namespace, target("again"))
+		Eventually(func() string { return condition(namespace, "kt/again", "TargetReachable", "status") }).Should(Equal("True"))
+		text, code := drains(namespace, "drain", "dev", "--timeout=1m")
+		Expect(code).To(BeZero(), text)
+		Expect(uids(dev, namespace)).To(Equal(before), "a copy was made anew")
+	})
+
+	It("stay behind, and are nobody's, with a workload that does", func() {
+		namespace := newNamespace(dev)
+		supply(namespace)
+		apply(namespace, needy())
+		rolledOut(namespace, "web")
+		kubectl(hub, "-n", namespace, "delete", "deployment", "web", "--cascade=orphan")
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
+		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec")).To(ContainSubstring(`"web-deployment-sql"`))
+		Expect(copied(dev, namespace)).To(BeEmpty())
+		for _, object := range []string{"secret/web-deployment-sql", "secret/web-deployment-registry", "configmap/web-deployment-settings"} {
+			Expect(get(dev, namespace, object, ".data")).NotTo(BeEmpty(), object)
+			Expect(get(dev, namespace, object, ".metadata.annotations")).NotTo(ContainSubstring("crossplane"), object)
+		}
+		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("2"))
+		kubectl(dev, "-n", namespace, "delete", "deployment", "web")
+	})
+
+	It("follow their ServiceAccount", func() {
+		namespace := newNamespace(dev)
+		for _, name := range []string{"pull", "push"} {
+			kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", name, "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
+		}
+		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
+		kubectl(dev, "create", "namespace", namespace)
+		kubectl(dev, "-n", namespace, "create", "serviceaccount", "builder") // which does not travel
+		apply(namespace, web("    spec:\n", "    spec:\n      serviceAccountName: builder\n"))
+		rolledOut(namespace, "web")
+		Expect(copied(dev, namespace)).To(BeEmpty())
+		pulls := func() string { return get(dev, namespace, "deployment/web", ".spec.template.spec.imagePullSecrets") }
+		for _, name := range []string{"pull", "push"} {
+			kubectl(hub, "-n", namespace, "patch", "serviceaccount", "builder", "-p", `{"imagePullSecrets": [{"name": "`+name+`"}, {"$patch": "replace"}]}`)
+			Eventually(pulls).Should(Equal(`[{"name":"web-deployment-` + name + `"}]`))
+			Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("web-deployment-" + name))
+		}
+		kubectl(hub, "-n", namespace, "patch", "serviceaccount", "builder", "--type=merge", "-p", `{"imagePullSecrets": null}`)
+		Eventually(pulls).Should(BeEmpty())
+		Eventually(func() []string { return copied(dev, namespace) }).Should(BeEmpty())
+		rolledOut(namespace, "web")
+	})
+
+	It("may be as large as the API allows", func() {
+		namespace := newNamespace(dev)
+		size := 1 << 20
+		file := filepath.Join(GinkgoT().TempDir(), "large")
+		Expect(os.WriteFile(file, []byte(strings.Repeat("x", size-8)), 0o600)).To(Succeed())
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-file=password="+file)
+		kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-file=settings="+file)
+		kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
+		apply(namespace, needy())
+		rolledOut(namespace, "web")
+		Expect(get(dev, namespace, "configmap/web-deployment-settings", ".data.settings")).To(HaveLen(size - 8))
+		Expect(len(get(dev, namespace, "secret/web-deployment-sql", ".data.password"))).To(BeNumerically(">", size))
+	})
+})
