@@ -22,6 +22,8 @@ type NativeQuestion struct {
 	// Application returns the KubernetesApplication of a name in the object's
 	// namespace, or nil.
 	Application func(name string) *v1alpha2.KubernetesApplication
+	// Targets returns those of the object's namespace. Nil is none.
+	Targets func() []v1alpha1.KubernetesTarget
 }
 
 var schedulePath = field.NewPath("metadata", "labels").Key(v1alpha1.ScheduleLabel)
@@ -36,6 +38,11 @@ func ValidateNative(q NativeQuestion) field.ErrorList {
 	errs = append(errs, validateMove(q)...)
 	if !kinds.IsRemote(q.Object) {
 		return errs
+	}
+	if q.Kind == (kinds.Secret{}) && q.Targets != nil && !kinds.IsRemote(q.Old) {
+		if why := KeepsConnection(q.Object.GetName(), q.Targets()); why != "" {
+			errs = append(errs, field.Forbidden(schedulePath, fmt.Sprintf("Secret %s %s; take the label off", q.Object.GetName(), why)))
+		}
 	}
 	now, malformed := MembershipOf(q.Object, q.Namespace)
 	if len(malformed) > 0 {
@@ -63,6 +70,9 @@ func problemsOfNative(object *unstructured.Unstructured) field.ErrorList {
 		if errors.As(err, &malformed) {
 			errs = append(errs, malformed)
 		}
+	}
+	if why := KeepsNative(object); why != "" {
+		errs = append(errs, field.Forbidden(schedulePath, fmt.Sprintf("%s %s %s; take the label off", object.GetKind(), object.GetName(), why)))
 	}
 	errs = append(errs, validateSelectorLabels(object)...)
 	_, malformed := MembershipOf(object, &metav1.ObjectMeta{})

@@ -86,7 +86,9 @@ func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []
 		}
 	}
 	for i, need := range resource.Spec.Dependencies {
-		if old != nil && slices.ContainsFunc(old.Spec.Dependencies, func(d v1alpha1.Dependency) bool { return d.Kind == need.Kind && d.Name == need.Name }) {
+		if old != nil && slices.ContainsFunc(old.Spec.Dependencies, func(d v1alpha1.Dependency) bool {
+			return d.Kind == need.Kind && d.Name == need.Name && d.Native == need.Native
+		}) {
 			continue
 		}
 		rights = append(rights, Right{

@@ -71,7 +71,8 @@ func problemsOfResource(resource *v1alpha1.KubernetesApplicationResource) (*unst
 	errs = append(errs, malformed...)
 	errs = append(errs, problemsOfReadiness(resource.Spec.Readiness, spec.Child("readiness"))...)
 	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
-	return template, append(errs, malformed...)
+	errs = append(errs, malformed...)
+	return template, append(errs, problemsOfContent(resource, template)...)
 }
 
 // ValidateTarget returns what is wrong with a KubernetesTarget and was not

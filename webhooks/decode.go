@@ -35,6 +35,9 @@ type question struct {
 	admission.Request
 	kind        kinds.Kind
 	object, old *unstructured.Unstructured
+	// content is what is in a Secret or ConfigMap, and before what was; the
+	// objects are without it.
+	content, before map[string]any
 }
 
 // natives answers requests about the native kinds. Whatever else comes, a
@@ -52,7 +55,8 @@ func natives(answer func(ctx context.Context, q question) (admission.Response, e
 		if object.GetDeletionTimestamp() != nil {
 			return admission.Allowed(""), nil
 		}
-		return answer(ctx, question{Request: req, kind: kind, object: object, old: old})
+		content, before := kinds.Strip(object), kinds.Strip(old)
+		return answer(ctx, question{Request: req, kind: kind, object: object, old: old, content: content, before: before})
 	}
 }
 

@@ -29,6 +29,7 @@ func native(o Options) handler {
 			Old:         q.old,
 			Namespace:   cached.namespaceMeta(),
 			Application: cached.application,
+			Targets:     cached.targets,
 		})
 		if cached.err != nil {
 			return admission.Response{}, cached.err

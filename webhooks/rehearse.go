@@ -2,10 +2,13 @@ package webhooks
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
@@ -119,11 +122,30 @@ func (o Options) rehearseNative(cached *lookup, q question, application string, 
 	}
 	if kinds.IsRemote(q.old) {
 		before, err := o.Rehearsals.ResourceOf(q.kind, q.old, application)
-		if err == nil && kinds.SameButForGeneration(before.Spec.Template.Raw, resource.Spec.Template.Raw) {
+		if err == nil && kinds.SameButForGeneration(before.Spec.Template.Raw, resource.Spec.Template.Raw) && equality.Semantic.DeepEqual(q.before, q.content) {
 			return resp
 		}
 	}
+	if err := include(q.content, resource); err != nil {
+		return resp
+	}
 	return o.rehearse(cached.ctx, q.Request, target, []act{{resource: resource}}, nil, resp)
+}
+
+// include puts into a resource that is stored nowhere what a target would be sent
+// of a Secret or ConfigMap.
+func include(content map[string]any, resource *v1alpha1.KubernetesApplicationResource) error {
+	if len(content) == 0 {
+		return nil
+	}
+	var template map[string]any
+	if err := json.Unmarshal(resource.Spec.Template.Raw, &template); err != nil {
+		return err
+	}
+	maps.Copy(template, content)
+	raw, err := json.Marshal(template)
+	resource.Spec.Template.Raw = raw
+	return err
 }
 
 // resourceOf is the resource that a template of an application becomes.

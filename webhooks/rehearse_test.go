@@ -50,7 +50,7 @@ func (s *stage) Rehearse(ctx context.Context, target *v1alpha1.KubernetesTarget,
 	return s.says(ctx, resource.Name)
 }
 
-func staged(s *stage, timeout time.Duration, hub ...client.Object) http.Handler {
+func staged(s Rehearsals, timeout time.Duration, hub ...client.Object) http.Handler {
 	server := webhook.NewServer(webhook.Options{})
 	reader := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(hub...).Build()
 	Register(server, Options{

@@ -212,7 +212,7 @@ func TestValidateNative(t *testing.T) {
 		},
 		"OtherKind": {
 			reason: "A kind Portico does not know passes.",
-			ask:    ask{object: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, labels: {workload.crossplane.io/schedule: Remote}}}`},
+			ask:    ask{object: `{apiVersion: v1, kind: ServiceAccount, metadata: {name: c, labels: {workload.crossplane.io/schedule: Remote}}}`},
 			want:   allowed,
 		},
 		"GeneratedName": {

@@ -50,7 +50,7 @@ const (
 )
 
 // All are the native kinds that may run on a target.
-var All = []Kind{Deployment{}, Service{}}
+var All = []Kind{Deployment{}, Service{}, Secret{}, ConfigMap{}}
 
 // For returns the kind of a native object, and false when Portico leaves such
 // objects alone.
@@ -78,7 +78,12 @@ func IsRemote(object *unstructured.Unstructured) bool {
 // OptIn returns the label that a namespace which opts in gives an object: on
 // create, and on an update that would drop it without saying so. An object that
 // says "local", or that was in the namespace before it opted in, stays as it is.
+// Secrets and ConfigMaps speak for themselves: clusters and tools keep many in a
+// namespace that are nobody else's business.
 func OptIn(object, old *unstructured.Unstructured) Patch {
+	if HasContent(object.GroupVersionKind()) {
+		return nil
+	}
 	if _, says := object.GetLabels()[v1alpha1.ScheduleLabel]; says {
 		return nil
 	}

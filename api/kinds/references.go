@@ -18,9 +18,9 @@ const (
 	ConfigMapKind = "ConfigMap"
 )
 
-// rootCA is the ConfigMap that every cluster keeps in each of its namespaces,
+// RootCA is the ConfigMap that every cluster keeps in each of its namespaces,
 // with its own certificate authority. The hub's would be wrong on a target.
-const rootCA = "kube-root-ca.crt"
+const RootCA = "kube-root-ca.crt"
 
 // Reference is what a Pod says of a Secret or ConfigMap that it needs.
 type Reference struct {
@@ -106,7 +106,7 @@ func CopyName(resource, name string) string {
 func visit(pod map[string]any, name func(Reference) string) {
 	refer := func(object map[string]any, field string, r Reference) {
 		r.Name, _ = object[field].(string)
-		if r.Name == "" || r.Kind == ConfigMapKind && r.Name == rootCA {
+		if r.Name == "" || r.Kind == ConfigMapKind && r.Name == RootCA {
 			return
 		}
 		r.Optional, _ = object["optional"].(bool)

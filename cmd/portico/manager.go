@@ -219,7 +219,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	objects := []client.Object{namespaces, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
 	for _, kind := range kinds.All {
-		objects = append(objects, kinds.New(kind))
+		objects = append(objects, kinds.Watched(kind))
 	}
 	for _, object := range objects {
 		if _, err := mgr.GetCache().GetInformer(ctx, object); err != nil {
@@ -233,7 +233,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	}{
 		{&v1alpha1.KubernetesApplicationResource{}, propagation.TargetIndex, propagation.IndexTarget},
 		{&v1alpha1.KubernetesApplicationResource{}, application.OwnerIndex, application.IndexOwner},
-		{&v1alpha1.KubernetesApplicationResource{}, propagation.DependencyIndex, propagation.IndexDependencies},
+		{&v1alpha1.KubernetesApplicationResource{}, policies.DependencyIndex, propagation.IndexDependencies},
 		{&v1alpha1.KubernetesTarget{}, target.SecretIndex, target.IndexSecret},
 		{&appsv1.ReplicaSet{}, status.OwnerIndex, status.IndexOwner},
 	} {

@@ -24,7 +24,7 @@ type rehearsals struct{ *propagation.Rehearser }
 // ResourceOf implements webhooks.Rehearsals.
 func (rehearsals) ResourceOf(kind kinds.Kind, native *unstructured.Unstructured, application string) (*v1alpha1.KubernetesApplicationResource, error) {
 	// A ServiceAccount's pull secrets are names, which no target refuses.
-	return intake.ResourceFor(kind, native, application, nil, nil)
+	return intake.ResourceFor(kind, native, application, nil, nil, nil)
 }
 
 // newRehearsals prepares what asks targets. It runs on every replica, because

@@ -41,7 +41,7 @@ import (
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;create;patch;delete
 // Owner references that block deletion need this where that admission is on.
 // +kubebuilder:rbac:groups=apps,resources=deployments/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=services/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=services/finalizers;secrets/finalizers;configmaps/finalizers,verbs=update
 
 // workers take in objects at the same time.
 const workers = 8
@@ -65,16 +65,22 @@ func SetupWithManager(mgr ctrl.Manager, asker *decisions.Asker) error {
 	for _, kind := range kinds.All {
 		c := &Controller{hub: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, asker: asker, recorder: mgr.GetEventRecorder("portico")}
 		owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kinds.New(kind), handler.OnlyControllerOwner())
-		err := ctrl.NewControllerManagedBy(mgr).
+		b := ctrl.NewControllerManagedBy(mgr).
 			Named("intake-"+kind.Resource()).
 			WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-			For(kinds.New(kind), builder.WithPredicates(intended())).
 			Watches(&v1alpha1.KubernetesApplicationResource{}, owner, builder.WithPredicates(matters())).
 			Watches(&v1alpha2.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(c.members), builder.WithPredicates(deleted())).
-			Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.ofAccount), builder.WithPredicates(pulls())).
-			WatchesRawSource(consult.OnChange(asker, c.turned.away)).
-			Complete(retry.Quietly(c))
-		if err != nil {
+			WatchesRawSource(consult.OnChange(asker, c.turned.away))
+		if kinds.HasContent(kind.GroupVersionKind()) {
+			b = b.For(kinds.Watched(kind), builder.WithPredicates(announced()))
+		} else {
+			b = b.For(kinds.New(kind), builder.WithPredicates(intended())).
+				Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.ofAccount), builder.WithPredicates(pulls()))
+			for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
+				b = b.Watches(kinds.Watched(content), handler.EnqueueRequestsFromMapFunc(c.referringTo(content)), builder.WithPredicates(relabelled()))
+			}
+		}
+		if err := b.Complete(retry.Quietly(c)); err != nil {
 			return fmt.Errorf("adding the intake controller of %s: %w", kind.Resource(), err)
 		}
 	}
@@ -134,11 +140,7 @@ func (c *Controller) members(ctx context.Context, app client.Object) []reconcile
 // Reconcile takes in one object. The cache holds only labelled objects; one
 // that is not there was deleted, or is to come home.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	native := kinds.New(c.kind)
-	err := c.hub.Get(ctx, req.NamespacedName, native)
-	if apierrors.IsNotFound(err) {
-		err = c.live.Get(ctx, req.NamespacedName, native)
-	}
+	native, err := c.read(ctx, req.NamespacedName)
 	if err != nil {
 		c.turned.forget(req)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -152,6 +154,22 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return c.take(ctx, native)
 }
 
+// read reads an object. Of a Secret or ConfigMap the cache has the metadata
+// alone, and what is in it is none of intake's business.
+func (c *Controller) read(ctx context.Context, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	native := kinds.New(c.kind)
+	if kinds.HasContent(c.kind.GroupVersionKind()) {
+		err := c.live.Get(ctx, key, native)
+		kinds.Strip(native)
+		return native, err
+	}
+	err := c.hub.Get(ctx, key, native)
+	if apierrors.IsNotFound(err) {
+		err = c.live.Get(ctx, key, native)
+	}
+	return native, err
+}
+
 // take ensures the object's application and resource, and moves a Deployment
 // that still runs here.
 func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured) (reconcile.Result, error) {
@@ -160,8 +178,11 @@ func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured
 	if err := c.hub.Get(ctx, client.ObjectKey{Name: native.GetNamespace()}, namespace); err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading namespace %s: %w", native.GetNamespace(), err)
 	}
+	if why := policies.KeepsNative(native); why != "" { // admission was away
+		return reconcile.Result{}, c.refuse(native, fmt.Errorf("%s %s %s", native.GetKind(), native.GetName(), why))
+	}
 	member, malformed := policies.MembershipOf(native, namespace)
-	if len(malformed) > 0 { // admission was away
+	if len(malformed) > 0 {
 		return reconcile.Result{}, c.refuse(native, malformed.ToAggregate())
 	}
 	member, err := c.stays(ctx, native, member)
@@ -182,7 +203,11 @@ func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	desired, err := ResourceFor(c.kind, native, member.Application, app.Spec.TargetRef, secrets)
+	others, err := c.travellers(ctx, native, namespace, member.Application, secrets)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	desired, err := ResourceFor(c.kind, native, member.Application, app.Spec.TargetRef, secrets, others)
 	if err != nil {
 		return reconcile.Result{}, c.refuse(native, err)
 	}

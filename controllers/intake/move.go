@@ -118,13 +118,22 @@ func (c *Controller) home(ctx context.Context, native *unstructured.Unstructured
 			return reconcile.Result{RequeueAfter: soon}, err
 		}
 	}
+	if kinds.HasContent(c.kind.GroupVersionKind()) {
+		if needed, err := c.stillNeeded(ctx, native); err != nil || needed {
+			return reconcile.Result{RequeueAfter: soon}, err
+		}
+	}
 	if err := c.forgetProblems(ctx, native); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := c.hub.Delete(ctx, resource, client.Preconditions{UID: &resource.UID}); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("withdrawing resource %s: %w", key, err)
 	}
-	narrate.Tell(c.recorder, native, "Move", narrate.Event{Reason: v1alpha1.EventHome, Note: "runs here again; its copy on the target is being deleted"})
+	note := "runs here again; its copy on the target is being deleted"
+	if kinds.HasContent(c.kind.GroupVersionKind()) {
+		note = "stays here; its copy on the target is being deleted"
+	}
+	narrate.Tell(c.recorder, native, "Move", narrate.Event{Reason: v1alpha1.EventHome, Note: note})
 	return reconcile.Result{}, nil
 }
 

@@ -150,6 +150,9 @@ func (c *Controller) place(ctx context.Context, namespace *metav1.PartialObjectM
 // showRefused says on the object itself that it runs nowhere, as its resource
 // would if there were one. When there is, that replaces it.
 func (c *Controller) showRefused(ctx context.Context, native *unstructured.Unstructured, why string) error {
+	if kinds.HasContent(c.kind.GroupVersionKind()) {
+		return nil // it has no status
+	}
 	if deployment := (kinds.Deployment{}); c.kind == deployment && !deployment.Held(native) {
 		return nil // it still runs here, and its status is its own
 	}

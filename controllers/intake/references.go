@@ -25,16 +25,22 @@ import (
 // dependenciesOf lists the Secrets and ConfigMaps that an object's Pods refer
 // to, and makes its template refer to the copies that its resource takes along.
 // Nobody asked for a ServiceAccount's pull secrets by name, and Pods start
-// without them, so they are not waited for.
-func dependenciesOf(template *unstructured.Unstructured, resource string, pullSecrets []string) []v1alpha1.Dependency {
+// without them, so they are not waited for. What travels by itself is referred to
+// as it is.
+func dependenciesOf(template *unstructured.Unstructured, resource string, pullSecrets []string, others travellers) []v1alpha1.Dependency {
 	named := kinds.References(template)
 	kinds.SetPullSecrets(template, pullSecrets)
 	var out []v1alpha1.Dependency
 	for _, r := range kinds.References(template) {
 		byName := slices.ContainsFunc(named, func(n kinds.Reference) bool { return n.Kind == r.Kind && n.Name == r.Name })
-		out = append(out, v1alpha1.Dependency{Kind: r.Kind, Name: r.Name, Optional: r.Optional || !byName})
+		out = append(out, v1alpha1.Dependency{Kind: r.Kind, Name: r.Name, Optional: r.Optional || !byName, Native: others.has(r)})
 	}
-	kinds.Rewrite(template, func(r kinds.Reference) string { return kinds.CopyName(resource, r.Name) })
+	kinds.Rewrite(template, func(r kinds.Reference) string {
+		if others.has(r) {
+			return r.Name
+		}
+		return kinds.CopyName(resource, r.Name)
+	})
 	return out
 }
 

@@ -12,7 +12,7 @@ import (
 func TestDependenciesOf(t *testing.T) {
 	pods := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {
   containers: [{name: web, envFrom: [{secretRef: {name: sql}}, {configMapRef: {name: maybe, optional: true}}]}]}}}}`)
-	got := dependenciesOf(pods, "web-deployment", []string{"pull"})
+	got := dependenciesOf(pods, "web-deployment", []string{"pull"}, nil)
 	want := []v1alpha1.Dependency{
 		{Kind: "ConfigMap", Name: "maybe", Optional: true},
 		{Kind: "Secret", Name: "pull", Optional: true},

@@ -19,15 +19,16 @@ import (
 
 // ResourceFor returns the resource of a native object. It runs on target when
 // its application was placed already, and is then kept until its object is gone
-// from there. pullSecrets are those of its Pods' ServiceAccount. A *field.Error
-// says what of the object cannot be projected.
-func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference, pullSecrets []string) (*v1alpha1.KubernetesApplicationResource, error) {
+// from there. pullSecrets are those of its Pods' ServiceAccount, and others
+// are what travels by itself of what its Pods refer to. A *field.Error says what
+// of the object cannot be projected.
+func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference, pullSecrets []string, others travellers) (*v1alpha1.KubernetesApplicationResource, error) {
 	template, err := kinds.Project(kind, native)
 	if err != nil {
 		return nil, err
 	}
 	name := kinds.ResourceName(native.GetKind(), native.GetName())
-	dependencies := dependenciesOf(template, name, pullSecrets)
+	dependencies := dependenciesOf(template, name, pullSecrets, others)
 	raw, err := json.Marshal(template.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the template: %w", err)

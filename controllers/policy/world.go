@@ -26,10 +26,23 @@ func World(ctx context.Context, cached client.Reader, exempt string) (*survey.Wo
 	var resources v1alpha1.KubernetesApplicationResourceList
 	lists := []client.ObjectList{namespaces, &targets, &applications, &resources}
 	var natives []*unstructured.UnstructuredList
+	labelled := client.MatchingLabels{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}
 	for _, kind := range kinds.All {
-		list := &unstructured.UnstructuredList{}
 		gvk := kind.GroupVersionKind()
+		content := kinds.HasContent(gvk)
 		gvk.Kind += "List"
+		if content {
+			found := &metav1.PartialObjectMetadataList{}
+			found.SetGroupVersionKind(gvk)
+			if err := cached.List(ctx, found, labelled, client.UnsafeDisableDeepCopy); err != nil {
+				return nil, fmt.Errorf("listing what exists: %w", err)
+			}
+			for i := range found.Items {
+				w.Natives = append(w.Natives, known(kind, &found.Items[i]))
+			}
+			continue
+		}
+		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
 		natives = append(natives, list)
 		lists = append(lists, list)
@@ -44,4 +57,17 @@ func World(ctx context.Context, cached client.Reader, exempt string) (*survey.Wo
 		w.Natives = append(w.Natives, list.Items...)
 	}
 	return w, nil
+}
+
+// known is what a cache has of an object that is all content.
+func known(kind kinds.Kind, metadata *metav1.PartialObjectMetadata) unstructured.Unstructured {
+	out := kinds.New(kind)
+	out.SetNamespace(metadata.Namespace)
+	out.SetName(metadata.Name)
+	out.SetUID(metadata.UID)
+	out.SetLabels(metadata.Labels)
+	out.SetAnnotations(metadata.Annotations)
+	out.SetCreationTimestamp(metadata.CreationTimestamp)
+	out.SetDeletionTimestamp(metadata.DeletionTimestamp)
+	return *out
 }

@@ -81,7 +81,7 @@ func (c *Controller) watchSources(ctx context.Context) error {
 				return nil
 			}
 			var list v1alpha1.KubernetesApplicationResourceList
-			err := c.cache.List(context.Background(), &list, client.InNamespace(changed.Namespace), client.MatchingFields{DependencyIndex: gvk.Kind + "/" + changed.Name})
+			err := c.cache.List(context.Background(), &list, client.InNamespace(changed.Namespace), client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(gvk.Kind, changed.Name)})
 			if err != nil {
 				return nil // the cache has stopped
 			}
@@ -128,7 +128,7 @@ func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 // gather finds what the object needs next to it.
 func (c *Controller) gather(ctx context.Context, j *journey) error {
 	for _, need := range needs(j.resource) {
-		l := luggage{Dependency: need, copy: kinds.CopyName(j.resource.Name, need.Name)}
+		l := luggageOf(j.resource, need)
 		of := origin{l.Kind, j.resource.Namespace, l.Name}
 		known := metadataOf(corev1.SchemeGroupVersion.WithKind(l.Kind))
 		err := c.hub.Get(ctx, client.ObjectKey{Namespace: of.namespace, Name: of.name}, known)
@@ -139,10 +139,15 @@ func (c *Controller) gather(ctx context.Context, j *journey) error {
 			return fmt.Errorf("looking for %s %s: %w", l.Kind, l.Name, err)
 		case last.uid == known.UID && last.resourceVersion == known.ResourceVersion:
 			l.found, l.digest, l.kept = true, last.digest, last.kept
+		case need.Native && !rolls(j.resource):
+			l.found = true // what is in it matters to its own resource alone
 		default:
 			if err := c.read(ctx, of, &l); err != nil {
 				return err
 			}
+		}
+		if err := c.keepKeys(ctx, j.resource.Namespace, &l); err != nil {
+			return err
 		}
 		j.luggage = append(j.luggage, l)
 	}
@@ -160,12 +165,13 @@ func (c *Controller) read(ctx context.Context, of origin, l *luggage) error {
 	}
 	err := c.live.Get(ctx, client.ObjectKey{Namespace: of.namespace, Name: of.name}, object)
 	if apierrors.IsNotFound(err) {
-		l.found, l.digest, l.content = false, "", nil
+		l.found, l.digest, l.content, l.source = false, "", nil, nil
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading %s %s: %w", of.kind, of.name, err)
 	}
+	l.source = &metav1.ObjectMeta{Name: of.name, Namespace: of.namespace, UID: object.GetUID(), Labels: object.GetLabels()}
 	content, kept := contentOf(object)
 	l.found, l.kept, l.digest = true, kept, fingerprint(object.GetUID(), content)
 	if kept == "" {
@@ -209,7 +215,11 @@ func (c *Controller) carry(ctx context.Context, j *journey) error {
 		l := &j.luggage[i]
 		why, problem := problemOf(*l, j.resource.Namespace)
 		if problem == "" {
-			why, problem, err = c.place(ctx, j, l, copies)
+			put := c.place
+			if l.Native {
+				put = c.await
+			}
+			why, problem, err = put(ctx, j, l, copies)
 			if err != nil && problem == "" {
 				return err
 			}
@@ -431,8 +441,8 @@ func (c *Controller) retract(ctx context.Context, j *journey, done func(context.
 	}
 	copies = superfluous(copies, nil, "")
 	for _, need := range needs(j.resource) {
-		l := luggage{Dependency: need, copy: kinds.CopyName(j.resource.Name, need.Name)}
-		if j.desired.GetNamespace() == "" || slices.ContainsFunc(copies, func(o *unstructured.Unstructured) bool { return o.GetKind() == l.Kind && o.GetName() == l.copy }) {
+		l := luggageOf(j.resource, need)
+		if need.Native || j.desired.GetNamespace() == "" || slices.ContainsFunc(copies, func(o *unstructured.Unstructured) bool { return o.GetKind() == l.Kind && o.GetName() == l.copy }) {
 			continue
 		}
 		object, err := c.copyOn(ctx, j, &l, nil)

@@ -36,7 +36,7 @@ var luggageKinds = []schema.GroupVersionKind{
 // luggage is one of them.
 type luggage struct {
 	v1alpha1.Dependency
-	// copy is its name on the target.
+	// copy is its name on the target, which is its own if it travels by itself.
 	copy string
 	// found is false when the hub has no such thing, and kept says why what it
 	// has is not sent.
@@ -46,6 +46,15 @@ type luggage struct {
 	digest string
 	// content is what travels, if it was read; it is kept no longer than that.
 	content map[string]any
+	// source is what the content was read from.
+	source metav1.Object
+}
+
+func luggageOf(resource metav1.Object, need v1alpha1.Dependency) luggage {
+	if need.Native {
+		return luggage{Dependency: need, copy: need.Name}
+	}
+	return luggage{Dependency: need, copy: kinds.CopyName(resource.GetName(), need.Name)}
 }
 
 // needs lists what a resource takes along, each once, in order.
@@ -69,10 +78,7 @@ func needs(resource *v1alpha1.KubernetesApplicationResource) []v1alpha1.Dependen
 	return slices.CompactFunc(all, func(a, b v1alpha1.Dependency) bool { return a.Kind == b.Kind && a.Name == b.Name })
 }
 
-// DependencyIndex finds resources by what they take along, as "Secret/name".
-const DependencyIndex = "spec.dependencies"
-
-// IndexDependencies is DependencyIndex's function.
+// IndexDependencies is the function of policies.DependencyIndex.
 func IndexDependencies(object client.Object) []string {
 	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
 	if !ok {
@@ -80,7 +86,10 @@ func IndexDependencies(object client.Object) []string {
 	}
 	var out []string
 	for _, need := range needs(resource) {
-		out = append(out, need.Kind+"/"+need.Name)
+		out = append(out, policies.DependencyKey(need.Kind, need.Name))
+	}
+	if owner := policies.ContentOwner(resource); owner != nil {
+		out = append(out, policies.DependencyKey(owner.Kind, owner.Name))
 	}
 	return out
 }
@@ -181,7 +190,7 @@ func superfluous(copies []*unstructured.Unstructured, wanted []luggage, namespac
 // that they read as they start, if the resource asks for it. It tells whether it
 // changed the object.
 func stampEnvironment(object *unstructured.Unstructured, resource metav1.Object, all []luggage) bool {
-	if resource.GetAnnotations()[v1alpha1.RollAnnotation] != "true" {
+	if !rolls(resource) {
 		return false
 	}
 	var read []string
@@ -202,6 +211,11 @@ func stampEnvironment(object *unstructured.Unstructured, resource metav1.Object,
 	}
 	annotations[v1alpha1.EnvironmentAnnotation] = hex.EncodeToString(sum[:8])
 	return unstructured.SetNestedStringMap(object.Object, annotations, path...) == nil
+}
+
+// rolls tells whether a resource asks for new Pods when what they read changes.
+func rolls(resource metav1.Object) bool {
+	return resource.GetAnnotations()[v1alpha1.RollAnnotation] == "true"
 }
 
 // problemOf says why something is not sent, and how that is called.

@@ -123,6 +123,7 @@ func (c *Controller) Start(ctx context.Context) error {
 			}
 			c.tellCompanions(before, after)
 			c.tellFollowers(before, after)
+			c.tellAwaiting(before, after)
 		},
 		DeleteFunc: func(object any) {
 			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
@@ -190,6 +191,7 @@ func (c *Controller) TargetChanged(target types.NamespacedName) {
 // ObjectChanged implements clusters.Listener.
 func (c *Controller) ObjectChanged(target, resource types.NamespacedName) {
 	c.lanes.add(target, resource, false)
+	c.tellWhoAwaits(resource)
 }
 
 // enqueue queues a resource in the lane of every target it is on.
@@ -214,6 +216,7 @@ type journey struct {
 	cached     clusters.Reader
 	observed   *unstructured.Unstructured
 	standing   standing
+	content    *luggage // what is in the object, if that is not in the template
 	luggage    []luggage
 	excess     []*unstructured.Unstructured // copies to delete once the object is applied
 	story      []narrate.Event
@@ -254,8 +257,8 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		return reconcile.Result{RequeueAfter: wait.Jitter(shortly, 1)}, nil
 	}
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
-	steps := []step{{"guard", c.guard}, {"gather", c.gather}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit},
-		{"carry", c.carry}, {"apply", c.apply}, {"shed", c.shed}, {"observe", c.observe}}
+	steps := []step{{"guard", c.guard}, {"weigh", c.weigh}, {"gather", c.gather}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit},
+		{"fill", c.fill}, {"carry", c.carry}, {"apply", c.apply}, {"shed", c.shed}, {"observe", c.observe}}
 	switch {
 	case !names(resource.Spec.TargetRef, target):
 		j.done = true // the status is for the lane of the other target to write

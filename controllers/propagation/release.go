@@ -44,7 +44,7 @@ func (c *Controller) release(ctx context.Context, j *journey) error {
 // marks are the annotations Portico puts on a target's objects.
 var marks = []string{
 	v1alpha1.ResourceUIDAnnotation, v1alpha1.ResourceNamespaceAnnotation, v1alpha1.ResourceNameAnnotation,
-	v1alpha1.HubGenerationAnnotation, v1alpha1.AppliedAnnotation, v1alpha1.CopyAnnotation,
+	v1alpha1.HubGenerationAnnotation, v1alpha1.AppliedAnnotation, v1alpha1.CopyAnnotation, v1alpha1.ContentAnnotation,
 }
 
 // unmarkObject removes Portico's label, annotations and field ownership, from

@@ -64,6 +64,9 @@ func New(hub client.Client, kind kinds.Kind, recorder events.EventRecorder) *Con
 // SetupWithManager adds a controller for every kind.
 func SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range kinds.All {
+		if kinds.HasContent(kind.GroupVersionKind()) {
+			continue // Secrets and ConfigMaps have no status
+		}
 		c := New(mgr.GetClient(), kind, mgr.GetEventRecorder("portico"))
 		b := ctrl.NewControllerManagedBy(mgr).
 			Named("status-"+kind.Resource()).

@@ -407,9 +407,35 @@ func TestSelection(t *testing.T) {
 			do: deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "dev", Namespace: "portico-system"},
 				Data: map[string][]byte{v1alpha1.SecretKubeconfig: []byte("{}")}}),
 		},
-		"ConfigMap": {
+		"RemoteConfigMap": {
+			reason: "A ConfigMap or Secret that travels by itself is judged; there is nothing to hold.",
+			do:     create(configMap("plain", v1alpha1.ScheduleRemote)),
+			want:   []string{webhooks.NativePath},
+		},
+		"RemoteConfigMapChanged": {
+			reason: "What is in it is what is sent.",
+			do: change(configMap("plain", v1alpha1.ScheduleRemote), func(o client.Object) {
+				o.(*corev1.ConfigMap).Data = map[string]string{"a": "b"}
+			}),
+			want: []string{webhooks.NativePath},
+		},
+		"RemoteConfigMapAnnotated": {
+			reason: "Annotations do not travel.",
+			do:     change(configMap("plain", v1alpha1.ScheduleRemote), annotate("example.org/note")),
+		},
+		"RemoteSecret": {
+			reason: "Whether it may travel is judged.",
+			do: create(&corev1.Secret{ObjectMeta: meta("plain", v1alpha1.ScheduleRemote),
+				Data: map[string][]byte{"password": []byte("value")}}),
+			want: []string{webhooks.NativePath},
+		},
+		"NamespaceConfigMap": {
+			reason: "A namespace does not speak for the ConfigMaps in it: tools and clusters keep their own there.",
+			do:     create(configMap("opted-in", "")),
+		},
+		"UnknownKind": {
 			reason: "Kinds that Portico does not know are left alone, labelled or not.",
-			do: create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			do: create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 				Name: "web", Namespace: "plain", Labels: scheduled(v1alpha1.ScheduleRemote)}}),
 		},
 	}
@@ -505,6 +531,10 @@ func service(namespace, schedule string) *corev1.Service {
 		Type:  corev1.ServiceTypeLoadBalancer,
 		Ports: []corev1.ServicePort{{Port: 80}},
 	}}
+}
+
+func configMap(namespace, schedule string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: meta(namespace, schedule)}
 }
 
 func secret(namespace string, keys ...string) *corev1.Secret {

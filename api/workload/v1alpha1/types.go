@@ -76,6 +76,10 @@ type Dependency struct {
 	// Optional is true when the object does not wait for it.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
+	// Native is true when it is labelled to travel by itself, under its own name.
+	// The object then waits for it, and takes no copy of it along.
+	// +optional
+	Native bool `json:"native,omitempty"`
 }
 
 // KubernetesApplicationResourceStatus is what became of the object.

@@ -90,6 +90,9 @@ const (
 	// CopyAnnotation is on the Secrets and ConfigMaps that were propagated for an
 	// object; it names the original on the hub.
 	CopyAnnotation = Group + "/copy-of"
+	// ContentAnnotation is on a Secret or ConfigMap that travels under its own
+	// name; it tells one state of what is in it from another.
+	ContentAnnotation = Group + "/content"
 	// EnvironmentAnnotation is in a Pod template whose Pods are replaced when
 	// what they read as they start changes; it tells one state of that from
 	// another. See RollAnnotation.

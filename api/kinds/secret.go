@@ -1,0 +1,20 @@
+package kinds
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Secret travels under its own name when it is labelled itself. Those that Pods
+// only refer to travel as copies (references.go).
+type Secret struct{ content }
+
+var _ Kind = Secret{}
+
+// GroupVersionKind implements Kind.
+func (Secret) GroupVersionKind() schema.GroupVersionKind {
+	return corev1.SchemeGroupVersion.WithKind(SecretKind)
+}
+
+// Resource implements Kind.
+func (Secret) Resource() string { return "secrets" }

@@ -1,0 +1,124 @@
+package policies
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// standIn is a resource that Secret sql controls.
+func standIn(name, template string) *v1alpha1.KubernetesApplicationResource {
+	raw, err := yaml.YAMLToJSON([]byte(template))
+	if err != nil {
+		panic(err)
+	}
+	return &v1alpha1.KubernetesApplicationResource{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Secret", Name: "sql", UID: "s1", Controller: new(true)},
+		}},
+		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}},
+	}
+}
+
+const sqlTemplate = `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: shop}, type: Opaque}`
+
+func TestValidateStandIn(t *testing.T) {
+	forbidden := func(at string) []problem { return []problem{{field.ErrorTypeForbidden, at}} }
+	cases := map[string]struct {
+		reason, name, template string
+		want                   []problem
+	}{
+		"Made":      {reason: "What Portico makes is right.", name: "sql-secret", template: sqlTemplate},
+		"Renamed":   {reason: "There is one resource for a Secret, and Portico makes it.", name: "mine", template: sqlTemplate, want: []problem{{field.ErrorTypeInvalid, "metadata.name"}}},
+		"Elsewhere": {reason: "A Secret is not sent to a namespace where others may read it.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: open}}`, want: forbidden("spec.template")},
+		"Other":     {reason: "Nor under another name.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}}`, want: forbidden("spec.template")},
+		"OtherKind": {reason: "Nor as a ConfigMap, which more people may read.", name: "sql-secret", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: sql, namespace: shop}}`, want: forbidden("spec.template")},
+		"Data":      {reason: "What is in it is written in no resource.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: shop}, data: {a: Yg==}}`, want: forbidden("spec.template.data")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, problems(ValidateResource(standIn(tc.name, tc.template), nil))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	free := standIn("mine", `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}, data: {a: Yg==}}`)
+	free.OwnerReferences = nil
+	if errs := ValidateResource(free, nil); len(errs) > 0 {
+		t.Errorf("a Secret that somebody writes into a resource of their own is theirs to write: %v", errs)
+	}
+}
+
+func TestWithholds(t *testing.T) {
+	remote := map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}
+	made := func(change func(*metav1.ObjectMeta)) *metav1.ObjectMeta {
+		out := &metav1.ObjectMeta{Name: "sql", Namespace: "shop", UID: "s1", Labels: remote}
+		change(out)
+		return out
+	}
+	cases := map[string]struct {
+		reason string
+		native metav1.Object
+		want   string
+	}{
+		"Labelled":  {reason: "The one it was made for is sent.", native: made(func(*metav1.ObjectMeta) {})},
+		"Gone":      {reason: "What is not there is not sent.", want: "Secret sql does not exist in namespace shop"},
+		"Anew":      {reason: "Another of that name is somebody else's.", native: made(func(o *metav1.ObjectMeta) { o.UID = "s2" }), want: "Secret sql is another one than the resource was made for"},
+		"Elsewhere": {reason: "A reference does not reach into other namespaces.", native: made(func(o *metav1.ObjectMeta) { o.Namespace = "bank" }), want: "Secret sql is another one than the resource was made for"},
+		"Unlabelled": {reason: "Nobody asked for it to travel, or does so no more.", native: made(func(o *metav1.ObjectMeta) { o.Labels = nil }),
+			want: "Secret sql has no label workload.crossplane.io/schedule=remote"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Withholds(standIn("sql-secret", sqlTemplate), tc.native); got != tc.want {
+				t.Errorf("%s\nwant %q\n got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+	if Withholds(&v1alpha1.KubernetesApplicationResource{}, made(func(*metav1.ObjectMeta) {})) == "" {
+		t.Error("a resource that no Secret controls stands for none")
+	}
+}
+
+func TestKeeps(t *testing.T) {
+	native := func(kind, name, of string) *unstructured.Unstructured {
+		out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+		out.SetName(name)
+		if of != "" {
+			out.Object["type"] = of
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		native *unstructured.Unstructured
+		kept   bool
+	}{
+		{native("Secret", "sql", "Opaque"), false},
+		{native("Secret", "token", "kubernetes.io/service-account-token"), true},
+		{native("Secret", "token", "bootstrap.kubernetes.io/token"), true},
+		{native("ConfigMap", "settings", ""), false},
+		{native("ConfigMap", "kube-root-ca.crt", ""), true},
+		{native("Secret", "kube-root-ca.crt", "Opaque"), false},
+		{native("Service", "kube-root-ca.crt", ""), false},
+	} {
+		if why := KeepsNative(tc.native); (why != "") != tc.kept {
+			t.Errorf("%s %s: kept because it %q, want kept: %t", tc.native.GetKind(), tc.native.GetName(), why, tc.kept)
+		}
+	}
+	targets := []v1alpha1.KubernetesTarget{{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "us-1"}}}
+	targets[0].Spec.ConnectionSecretRef = &corev1.LocalObjectReference{Name: "key"}
+	if why := KeepsConnection("key", targets); why != "connects to target eu-1, and is never sent" {
+		t.Errorf("want the key to a target kept, got %q", why)
+	}
+	if why := KeepsConnection("sql", targets); why != "" {
+		t.Errorf("want a Secret sent that opens nothing; it %q", why)
+	}
+}

@@ -1,0 +1,248 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/portico-io/portico/test/cluster"
+)
+
+// travels is the label that makes something travel by itself, and stays takes it off.
+const (
+	travels = "workload.crossplane.io/schedule=remote"
+	stays   = "workload.crossplane.io/schedule-"
+)
+
+// forContent is a namespace that is cleared of what travels by itself.
+func forContent(targets ...*cluster.Cluster) string {
+	GinkgoHelper()
+	namespace := newNamespace(targets...)
+	DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "secret,configmap", "-l", travels) })
+	return namespace
+}
+
+// travelling are a Secret and a ConfigMap that needy needs.
+func travelling(namespace string) {
+	GinkgoHelper()
+	apply(namespace, `
+apiVersion: v1
+kind: Secret
+metadata: {name: sql, labels: {workload.crossplane.io/schedule: remote, team: a}, annotations: {note: mine}}
+stringData: {password: first}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, labels: {workload.crossplane.io/schedule: remote}}
+data: {mode: fast}
+`)
+}
+
+// told returns the events of an object whose kind kubectl describe tells none of.
+func told(namespace, object string) string {
+	GinkgoHelper()
+	return kubectl(hub, "-n", namespace, "events", "--for", object)
+}
+
+var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
+	pods := func(c *cluster.Cluster, namespace string) func() string {
+		return func() string { return get(c, namespace, "deployment/web", ".spec.template.spec") }
+	}
+	registry := func(namespace string) {
+		kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
+	}
+
+	It("keep their names, and are referred to as they are", func() {
+		namespace := forContent(dev)
+		registry(namespace)
+		travelling(namespace)
+		apply(namespace, needy())
+		rolledOut(namespace, "web")
+		Expect(copied(dev, namespace)).To(ConsistOf("sql", "settings", "web-deployment-registry"))
+		Expect(pods(dev, namespace)()).To(And(ContainSubstring(`"sql"`), ContainSubstring(`"settings"`), ContainSubstring(`"web-deployment-registry"`)))
+		Expect(condition(namespace, "kar/web-deployment", "SecretsReady", "status")).To(Equal("True"))
+		Eventually(func() string { return condition(namespace, "kar/sql-secret", "Ready", "status") }).Should(Equal("True"))
+		Expect(get(dev, namespace, "secret/sql", ".data")).To(Equal(`{"password":"Zmlyc3Q="}`))
+		Expect(get(dev, namespace, "configmap/settings", ".data")).To(Equal(`{"mode":"fast"}`))
+
+		By("sending labels, and no annotations")
+		Expect(get(dev, namespace, "secret/sql", ".metadata.labels.team")).To(Equal("a"))
+		Expect(get(dev, namespace, "secret/sql", ".metadata.annotations")).NotTo(Or(ContainSubstring("last-applied"), ContainSubstring("note")))
+
+		By("writing what is in them nowhere else")
+		Expect(kubectl(hub, "-n", namespace, "get", "kar,ka", "-o", "yaml")).NotTo(Or(ContainSubstring("Zmlyc3Q="), ContainSubstring("first"), ContainSubstring("fast")))
+
+		By("changing nothing of them here")
+		Expect(run(hub, needy(), "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
+
+		By("following a change by watch, and leaving the Pods alone")
+		template := get(dev, namespace, "deployment/web", ".spec.template")
+		kubectl(hub, "-n", namespace, "patch", "secret", "sql", "-p", `{"stringData": {"password": "second"}, "data": {"more": "eA=="}}`)
+		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data") }).Should(Equal(`{"more":"eA==","password":"c2Vjb25k"}`))
+		kubectl(hub, "-n", namespace, "patch", "secret", "sql", "--type=json", "-p", `[{"op": "remove", "path": "/data/more"}]`)
+		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data") }).Should(Equal(`{"password":"c2Vjb25k"}`))
+		Expect(get(dev, namespace, "deployment/web", ".spec.template")).To(Equal(template))
+
+		By("putting back what somebody changes there")
+		kubectl(dev, "-n", namespace, "patch", "secret", "sql", "-p", `{"data": {"password": "eA=="}}`)
+		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data.password") }).Should(Equal("c2Vjb25k"))
+		Eventually(func() string { return told(namespace, "secret/sql") }).Should(And(ContainSubstring("DriftReverted"), ContainSubstring(".data.password")))
+		Expect(told(namespace, "secret/sql")).NotTo(Or(ContainSubstring("c2Vjb25k"), ContainSubstring("second")))
+
+		By("replacing Pods that read it as they start, if asked to")
+		const environment = `.spec.template.metadata.annotations.workload\.crossplane\.io/environment`
+		kubectl(hub, "-n", namespace, "annotate", "deployment", "web", "workload.crossplane.io/roll-on-change=true")
+		Eventually(func() string { return get(dev, namespace, "deployment/web", environment) }).ShouldNot(BeEmpty())
+		before := get(dev, namespace, "deployment/web", environment)
+		kubectl(hub, "-n", namespace, "patch", "secret", "sql", "-p", `{"stringData": {"password": "third"}}`)
+		Eventually(func() string { return get(dev, namespace, "deployment/web", environment) }).ShouldNot(Equal(before))
+		Expect(get(dev, namespace, "secret/sql", ".data.password")).To(Equal("dGhpcmQ="), "new Pods read what was in it before")
+		rolledOut(namespace, "web")
+
+		By("becoming a copy when the label goes")
+		kubectl(hub, "-n", namespace, "label", "secret", "sql", stays)
+		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"web-deployment-sql"`))
+		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "web-deployment-sql", "web-deployment-registry"))
+		Expect(names(hub, namespace, "kar")).To(HaveLen(2))
+		rolledOut(namespace, "web")
+
+		By("and the copy going when it comes back")
+		kubectl(hub, "-n", namespace, "label", "secret", "sql", travels)
+		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"sql"`))
+		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "sql", "web-deployment-registry"))
+		rolledOut(namespace, "web")
+
+		By("going when they are deleted, which is then missing")
+		kubectl(hub, "-n", namespace, "delete", "secret", "sql")
+		Eventually(func() []string { return copied(dev, namespace) }).ShouldNot(ContainElement("sql"))
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(ContainSubstring("Secret sql does not exist in namespace " + namespace))
+	})
+
+	It("go where their application goes, and are copied to others", func() {
+		namespace := forContent(dev, prod)
+		registry(namespace)
+		travelling(namespace)
+		apply(namespace, needy())
+		apply(namespace, strings.Replace(other(), "workload.crossplane.io/schedule: remote}", "workload.crossplane.io/schedule: remote, workload.crossplane.io/application: elsewhere}", 1))
+		rolledOut(namespace, "web")
+		rolledOut(namespace, "other")
+		from, to := dev, prod
+		if get(hub, namespace, "ka/default", ".spec.targetRef.name") == "prod" {
+			from, to = prod, dev
+		}
+		all := append(copied(from, namespace), copied(to, namespace)...)
+		Expect(all).To(ConsistOf("sql", "settings", "web-deployment-registry", "other-deployment-sql"))
+
+		kubectl(hub, "-n", namespace, "annotate", "ka", "default", "workload.crossplane.io/move-from="+from.Name())
+		Eventually(func() []string { return copied(to, namespace) }).Should(ContainElements("sql", "settings", "web-deployment-registry"))
+		Eventually(func() []string { return names(from, namespace, "deployment/web", "--ignore-not-found") }).Should(BeEmpty())
+		Eventually(func() []string { return copied(from, namespace) }).ShouldNot(ContainElements("sql"))
+		rolledOut(namespace, "web")
+		Expect(pods(to, namespace)()).To(ContainSubstring(`"sql"`))
+	})
+
+	It("are waited for, and take nobody's place", func() {
+		namespace := forContent(dev)
+		registry(namespace)
+		kubectl(dev, "create", "namespace", namespace)
+		kubectl(dev, "-n", namespace, "create", "secret", "generic", "sql", "--from-literal=theirs=1")
+		r := run(hub, `{apiVersion: v1, kind: Secret, metadata: {name: sql, labels: {workload.crossplane.io/schedule: remote}}, stringData: {password: first}}`, "-n", namespace, "create", "-f", "-")
+		Expect(r.failed).NotTo(HaveOccurred(), r.err)
+		apply(namespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: {workload.crossplane.io/schedule: remote}}, data: {mode: fast}}`)
+		apply(namespace, needy())
+		const why = "Secret sql exists on target dev and belongs to nobody Portico knows; it was not touched"
+		Eventually(func() string { return condition(namespace, "kar/sql-secret", "Synced", "message") }).Should(ContainSubstring(why))
+		Eventually(func() string { return told(namespace, "secret/sql") }).Should(ContainSubstring("OwnershipConflict"))
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(And(
+			ContainSubstring("Secret sql travels by itself, and did not arrive"), ContainSubstring(why)))
+		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
+		Expect(get(dev, namespace, "secret/sql", ".data")).To(Equal(`{"theirs":"MQ=="}`))
+
+		By("going on when the name is free")
+		kubectl(dev, "-n", namespace, "delete", "secret", "sql")
+		Eventually(func() []string { return names(dev, namespace, "deployment") }, "90s").ShouldNot(BeEmpty())
+		rolledOut(namespace, "web")
+
+		By("staying behind when asked to")
+		kubectl(hub, "-n", namespace, "delete", "configmap", "settings", "--cascade=orphan")
+		Eventually(func() []string { return names(hub, namespace, "kar") }).ShouldNot(ContainElement(ContainSubstring("settings-configmap")))
+		Expect(get(dev, namespace, "configmap/settings", ".data.mode")).To(Equal("fast"))
+		Expect(get(dev, namespace, "configmap/settings", ".metadata")).NotTo(ContainSubstring("crossplane"))
+	})
+
+	It("may be immutable, and be made anew", func() {
+		namespace := forContent(dev)
+		secret := func(kind, password string) string {
+			return `{apiVersion: v1, kind: Secret, metadata: {name: sql, labels: {workload.crossplane.io/schedule: remote}}, type: ` + kind + `, immutable: true, stringData: {password: ` + password + `}}`
+		}
+		apply(namespace, secret("Opaque", "first"))
+		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data.password") }).Should(Equal("Zmlyc3Q="))
+		Expect(get(dev, namespace, "secret/sql", ".immutable")).To(Equal("true"))
+		Expect(run(hub, secret("Opaque", "second"), "-n", namespace, "apply", "-f", "-").err).To(ContainSubstring("immutable"))
+		kubectl(hub, "-n", namespace, "delete", "secret", "sql")
+		apply(namespace, secret("example.org/own", "second"))
+		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data.password") }).Should(Equal("c2Vjb25k"))
+		Expect(get(dev, namespace, "secret/sql", ".type")).To(Equal("example.org/own"))
+	})
+
+	It("are never the hub's own keys, nor sent for anybody who asks", func() {
+		namespace := forContent(dev)
+		travelling(namespace)
+		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
+		r := run(hub, `{apiVersion: v1, kind: Secret, metadata: {name: token, annotations: {kubernetes.io/service-account.name: builder}, labels: {workload.crossplane.io/schedule: remote}}, type: kubernetes.io/service-account-token}`,
+			"-n", namespace, "apply", "-f", "-")
+		Expect(r.err).To(And(ContainSubstring("metadata.labels[workload.crossplane.io/schedule]: Forbidden"),
+			ContainSubstring("of type kubernetes.io/service-account-token, and is never sent; take the label off")))
+		Expect(run(hub, "", "-n", namespace, "label", "secret", "dev", travels).err).To(ContainSubstring("Secret dev connects to target dev, and is never sent; take the label off"))
+		Expect(run(hub, "", "-n", namespace, "label", "configmap", "kube-root-ca.crt", travels).err).To(ContainSubstring("is never sent; take the label off"))
+
+		By("a Deployment that refers to what connects to a target")
+		apply(namespace, web("        image: nginx:1\n", "        image: nginx:1\n        envFrom: [{secretRef: {name: dev}}]\n"))
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(ContainSubstring("Secret dev connects to target dev, and is never sent"))
+		Expect(condition(namespace, "kar/web-deployment", "SecretsReady", "reason")).To(Equal("NeverSent"))
+
+		By("a resource that says it stands for a Secret")
+		forged := func(name, template string) string {
+			return `
+apiVersion: workload.crossplane.io/v1alpha1
+kind: KubernetesApplicationResource
+metadata:
+  name: ` + name + `
+  ownerReferences: [{apiVersion: v1, kind: Secret, name: sql, controller: true, uid: ` + get(hub, namespace, "secret/sql", ".metadata.uid") + `}]
+spec:
+  targetRef: {name: dev}
+  template: ` + template
+		}
+		Expect(run(hub, forged("stolen", "{apiVersion: v1, kind: Secret, metadata: {name: stolen, namespace: default}}"), "-n", namespace, "create", "-f", "-").err).To(And(
+			ContainSubstring("whose resource is named sql-secret"), ContainSubstring("has to be Secret sql in namespace "+namespace)))
+		kubectl(hub, "-n", namespace, "create", "rolebinding", "eve", "--clusterrole=portico-admin", "--user=eve")
+		Expect(run(hub, forged("mine", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "-n", namespace, "create", "--as=eve", "-f", "-").err).To(
+			ContainSubstring("only Portico speaks for Secret sql"))
+
+		By("one that Portico made, and somebody changes")
+		Expect(run(hub, "", "-n", namespace, "patch", "kar", "sql-secret", "--type=merge", "-p", `{"spec":{"template":{"data":{"password":"eA=="}}}}`).err).To(
+			ContainSubstring("spec.template.data: Forbidden: is read from Secret sql when it is sent"))
+	})
+
+	It("may be as large as the API allows, and are refused as by their target", func() {
+		namespace := forContent(dev)
+		size := 1<<20 - 8
+		file := filepath.Join(GinkgoT().TempDir(), "large")
+		Expect(os.WriteFile(file, []byte(strings.Repeat("x", size)), 0o600)).To(Succeed())
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-file=password="+file)
+		kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-file=settings="+file)
+		kubectl(hub, "-n", namespace, "label", "secret/sql", "configmap/settings", travels)
+		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.settings") }).Should(HaveLen(size))
+		Eventually(func() int { return len(get(dev, namespace, "secret/sql", ".data.password")) }).Should(BeNumerically(">", size))
+		Expect(len(get(hub, namespace, "kar", ".items"))).To(BeNumerically("<", 20000))
+
+		kubectl(dev, "-n", namespace, "create", "quota", "few", "--hard=count/configmaps=2")
+		Eventually(func() string { return get(dev, namespace, "quota/few", ".status.used") }).ShouldNot(BeEmpty())
+		r := run(hub, `{apiVersion: v1, kind: ConfigMap, metadata: {name: more, labels: {workload.crossplane.io/schedule: remote}}, data: {a: b}}`, "-n", namespace, "apply", "-f", "-")
+		Expect(r.err).To(And(ContainSubstring("target dev refused ConfigMap more"), ContainSubstring("exceeded quota")))
+		Expect(names(hub, namespace, "configmap")).NotTo(ContainElement("configmap/more"))
+	})
+})
