@@ -51,9 +51,6 @@ var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
 	pods := func(c *cluster.Cluster, namespace string) func() string {
 		return func() string { return get(c, namespace, "deployment/web", ".spec.template.spec") }
 	}
-	registry := func(namespace string) {
-		kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
-	}
 
 	It("keep their names, and are referred to as they are", func() {
 		namespace := forContent(dev)

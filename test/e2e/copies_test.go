@@ -23,6 +23,12 @@ func supply(namespace string) {
 	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-literal=password=first")
 	kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-literal=mode=fast")
+	registry(namespace)
+}
+
+// registry makes needy's image pull secret.
+func registry(namespace string) {
+	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
 }
 
@@ -136,7 +142,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		Expect(os.WriteFile(file, []byte(strings.Repeat("x", size-8)), 0o600)).To(Succeed())
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-file=password="+file)
 		kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-file=settings="+file)
-		kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
+		registry(namespace)
 		apply(namespace, needy())
 		rolledOut(namespace, "web")
 		Expect(get(dev, namespace, "configmap/web-deployment-settings", ".data.settings")).To(HaveLen(size - 8))

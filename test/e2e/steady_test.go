@@ -47,8 +47,10 @@ func looks(event auditv1.Event) bool {
 
 var _ = Describe("When nothing happens", func() {
 	It("nothing is written, and nothing is looked up, on hub or target", func(ctx context.Context) {
-		namespace := newNamespace(dev)
-		apply(namespace, web())
+		namespace := forContent(dev)
+		travelling(namespace)
+		registry(namespace)
+		apply(namespace, needy("  labels: {app: web,", "  annotations: {workload.crossplane.io/roll-on-change: \"true\"}\n  labels: {app: web,"))
 		apply(namespace, service("  type: LoadBalancer\n  ports: [{port: 80}]"))
 		apply(namespace, web("name: web\n  labels", "name: stuck\n  labels", "app: web}", "app: stuck}", "image: nginx:1", "image: nginx:does-not-exist"))
 		By("many, because what costs one writer less than a second goes unseen")
@@ -59,7 +61,7 @@ var _ = Describe("When nothing happens", func() {
 		rolledOut(namespace, "web")
 		rolledOut(namespace, "web-19")
 		version := func() string {
-			return get(hub, namespace, "deployment,service,kar,ka,kt,policy", ".items[*].metadata.resourceVersion")
+			return get(hub, namespace, "deployment,service,secret,configmap,kar,ka,kt,policy", ".items[*].metadata.resourceVersion")
 		}
 		shadows := func() string { return get(hub, namespace, "replicaset", ".items[*].status") }
 		before, statuses := settled(version), settled(shadows)
