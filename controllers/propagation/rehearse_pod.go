@@ -29,7 +29,9 @@ func (r *Rehearser) startPod(ctx context.Context, t *trial) <-chan string {
 	account := kinds.ServiceAccount(t.desired)
 	go func() {
 		err := line.Create(ctx, pod, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
-		if !turnsAway(err) || r.brought(ctx, t, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceAccount" && o.GetName() == account }) {
+		if !turnsAway(err) || r.brought(ctx, t, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == "ServiceAccount" && o.GetName() == account
+		}) {
 			out <- ""
 			return
 		}
