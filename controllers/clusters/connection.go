@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -38,11 +39,12 @@ type Connection struct {
 	client       client.Client // nil until the target answered once
 	mapper       meta.RESTMapper
 	watching     *watching
+	unknowns     unknowns
 }
 
 func newConnection(ctx context.Context, target types.NamespacedName, way Way, httpClient *http.Client, o Options, l Listener) *Connection {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Connection{
+	c := &Connection{
 		target: target, way: way, config: way.Config, http: httpClient, options: o, listener: l,
 		ctx: ctx, cancel: cancel,
 		probeNow: make(chan struct{}, 1),
@@ -51,6 +53,10 @@ func newConnection(ctx context.Context, target types.NamespacedName, way Way, ht
 			Message: "is being connected", Since: time.Now(),
 		},
 	}
+	c.unknowns.life, c.unknowns.kinds = ctx, map[schema.GroupVersionKind]*absence{}
+	c.unknowns.wake = func(resource types.NamespacedName) { l.ObjectChanged(target, resource) }
+	c.unknowns.watch = c.watchDefinitions
+	return c
 }
 
 func (c *Connection) close() {

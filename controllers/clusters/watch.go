@@ -63,6 +63,7 @@ func (c *Connection) Informer(gvk schema.GroupVersionKind) (Reader, bool, error)
 	if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 		return nil, false, err
 	}
+	c.unknowns.found(gvk)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.state.Up() {
@@ -197,6 +198,7 @@ func (c *Connection) startWatching() (*watching, error) {
 }
 
 func (c *Connection) stopWatching() {
+	c.unknowns.clear()
 	if c.watching != nil {
 		c.watching.cancel()
 		c.watching = nil

@@ -129,6 +129,7 @@ func (c *Controller) tellFollowers(before, after any) {
 	if kind := object.GroupVersionKind().GroupKind(); kind != namespaceKind && kind != definitionKind {
 		return
 	}
+	c.tellDefined(is, object)
 	application, member := is.Labels[v1alpha1.ApplicationLabel]
 	if !member {
 		return
@@ -139,8 +140,7 @@ func (c *Controller) tellFollowers(before, after any) {
 	}
 	for i := range companions {
 		if companions[i].UID != is.UID {
-			synced := meta.FindStatusCondition(companions[i].Status.Conditions, v1alpha1.Synced)
-			c.enqueue(&companions[i], synced != nil && synced.Reason == v1alpha1.ReasonUnknownKind)
+			c.enqueue(&companions[i], false)
 		}
 	}
 }

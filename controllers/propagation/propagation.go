@@ -131,6 +131,9 @@ func (c *Controller) Start(ctx context.Context) error {
 			}
 			if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok {
 				c.memory.forget(resource.UID)
+				for _, name := range policies.TargetsOf(resource) {
+					c.forgoKind(types.NamespacedName{Namespace: resource.Namespace, Name: name}, client.ObjectKeyFromObject(resource))
+				}
 				c.tellCompanions(nil, resource)
 				c.tellFollowers(nil, resource)
 			}
@@ -245,10 +248,12 @@ type step struct {
 
 func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName, req reconcile.Request) (reconcile.Result, error) {
 	resource := &v1alpha1.KubernetesApplicationResource{}
-	if err := c.hub.Get(ctx, req.NamespacedName, resource); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	err := c.hub.Get(ctx, req.NamespacedName, resource)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
 	}
-	if on := policies.TargetsOf(resource); !slices.Contains(on, target.Name) {
+	if on := policies.TargetsOf(resource); err != nil || !slices.Contains(on, target.Name) {
+		c.forgoKind(target, req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if older(resource.ResourceVersion, c.memory.recall(resource.UID).reported) {
@@ -268,7 +273,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	case orphaned(resource):
 		steps = []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"release", c.release}}
 	}
-	err := c.travel(ctx, j, steps)
+	err = c.travel(ctx, j, steps)
 	var pause later
 	switch {
 	case errors.Is(err, errWait), errors.Is(err, errNotAllowed):

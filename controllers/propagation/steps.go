@@ -83,7 +83,7 @@ func (c *Controller) connect(ctx context.Context, j *journey) error {
 		return c.waiting(j)
 	}
 	j.connection = connection
-	reader, synced, err := connection.Informer(j.desired.GroupVersionKind())
+	reader, synced, err := c.informer(j)
 	switch {
 	case meta.IsNoMatchError(err) && j.resource.DeletionTimestamp != nil:
 		return c.letGo(ctx, j) // its objects went with the kind
@@ -91,9 +91,7 @@ func (c *Controller) connect(ctx context.Context, j *journey) error {
 		if wait := c.definitionFirst(ctx, j); wait != nil {
 			return wait
 		}
-		gvk := j.desired.GroupVersionKind()
-		j.fail(v1alpha1.ReasonUnknownKind, unknownKind(j.target.Name, gvk))
-		return err
+		return j.awaitKind(err)
 	case clusters.Lost(err):
 		connection.Suspect()
 		return err
