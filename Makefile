@@ -4,7 +4,7 @@
 TOOL := go tool -modfile=test/tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help toolchain kube build up demo down test bench verify generate manifests fmt vet lint install clean
+.PHONY: help toolchain kube build up demo down test fuzz bench verify generate manifests fmt vet lint install clean
 
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,7 @@ clean: down ## Stop everything and remove what was built
 
 test: kube build ## Run every test: unit, policy, integration, end to end
 	@$(MAKE) --no-print-directory --jobs=3 e2e-front-door e2e-targets test-others
+	@$(MAKE) --no-print-directory fuzz
 
 # The specs mostly wait, so two suites run at a time, each with its own clusters.
 # A file of specs is in one of the two, whatever its name.
@@ -66,6 +67,17 @@ e2e-targets:
 test-others:
 	go test -timeout 40m -p 2 $$(go list ./... | grep -v /test/e2e$$)
 	@for module in $(TEST_MODULES); do echo "go test $$module"; (cd $$module && go test -timeout 40m ./...) || exit 1; done
+
+# As many inputs each as take a few seconds. What is built for it is all of what a
+# package imports, so only packages that import little are here.
+FUZZ = api/kinds:FuzzProject api/kinds:FuzzRewrite api/kinds:FuzzIntent api/workload/conversion:FuzzConversion
+INPUTS = 5000
+
+fuzz: toolchain ## Try made-up inputs on what reads other people's
+	@for it in $(FUZZ); do \
+		echo "go test ./$${it%:*} -fuzz $${it#*:}"; \
+		go test ./$${it%:*} -run '^$$' -fuzz "^$${it#*:}$$" -fuzztime $(INPUTS)x -fuzzminimizetime 5s || exit 1; \
+	done
 
 bench: kube build ## Run the benchmarks
 	@go run ./test/bench
