@@ -137,10 +137,13 @@ func (c *Controller) gather(ctx context.Context, j *journey) error {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return fmt.Errorf("looking for %s %s: %w", l.Kind, l.Name, err)
+		case need.Native: // what is in it is for its own resource to know
+			l.found = true
+			if err := c.revised(ctx, j, &l); err != nil {
+				return err
+			}
 		case last.uid == known.UID && last.resourceVersion == known.ResourceVersion:
 			l.found, l.digest, l.kept = true, last.digest, last.kept
-		case need.Native && !rolls(j.resource):
-			l.found = true // what is in it matters to its own resource alone
 		default:
 			if err := c.read(ctx, of, &l); err != nil {
 				return err

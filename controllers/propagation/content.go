@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,7 @@ import (
 // it is not in its resource's template; it is read on the hub when it is to be
 // sent, and for nobody but the resource that the object itself controls.
 
-// weigh finds out what state such an object is in, and puts the sign of that on
-// what is desired.
+// weigh finds out what state such an object is in.
 func (c *Controller) weigh(ctx context.Context, j *journey) error {
 	owner := policies.ContentOwner(j.resource)
 	if owner == nil {
@@ -56,16 +56,44 @@ func (c *Controller) weigh(ctx context.Context, j *journey) error {
 		return errWait
 	}
 	j.content = l
-	return j.mark()
+	return nil
 }
 
-// mark puts the sign of the content on what is desired. It says nothing of the
-// content itself: see fingerprint.
+// mark puts the sign of the content on what is desired: its digest, and how often
+// it changed. The count is in the resource's status as well, for Pods that are
+// replaced with it: who may read Pods and resources may know of the object that
+// keys the digest, and would have something to guess at.
 func (j *journey) mark() error {
+	revision, digest := contentSign(j.observed)
+	if revision = max(revision, j.resource.Status.ContentRevision); j.observed != nil && digest != j.content.digest {
+		revision++
+	}
+	j.revision = max(revision, 1)
 	annotations := j.desired.GetAnnotations()
-	annotations[v1alpha1.ContentAnnotation] = j.content.digest
+	annotations[v1alpha1.ContentAnnotation] = strconv.FormatInt(j.revision, 10) + "." + j.content.digest
 	j.desired.SetAnnotations(annotations)
 	return sign(j.desired)
+}
+
+// contentSign reads what mark wrote.
+func contentSign(object *unstructured.Unstructured) (revision int64, digest string) {
+	if object == nil {
+		return 0, ""
+	}
+	count, digest, _ := strings.Cut(object.GetAnnotations()[v1alpha1.ContentAnnotation], ".")
+	revision, err := strconv.ParseInt(count, 10, 64)
+	if err != nil {
+		return 0, ""
+	}
+	return revision, digest
+}
+
+// count tells in the status what was applied.
+func (c *Controller) count(_ context.Context, j *journey) error {
+	if j.content != nil {
+		j.resource.Status.ContentRevision = j.revision
+	}
+	return nil
 }
 
 // readFor reads what a journey's resource stands for, and asks once more whether
@@ -108,6 +136,13 @@ func (c *Controller) fill(ctx context.Context, j *journey) error {
 	if j.content == nil || j.standing == foreign || j.standing == itself {
 		return nil
 	}
+	if j.observed != nil && older(j.observed.GetResourceVersion(), c.memory.recallOn(j.target, j.resource.UID).resourceVersion) {
+		return errWait // our own write is on its way to the cache, and would be counted twice
+	}
+	if err := j.mark(); err != nil {
+		return err
+	}
+	j.standing = stand(j.desired, j.observed, j.resource, c.options.HubID)
 	uid := policies.ContentOwner(j.resource).UID
 	if j.standing == inSync && fingerprint(uid, travelling(j.observed)) == j.content.digest {
 		return nil
@@ -128,6 +163,24 @@ func (c *Controller) fill(ctx context.Context, j *journey) error {
 	return nil
 }
 
+// revised finds out how often something changed, that travels by itself, if Pods
+// are replaced with it. It is counted when it has arrived, so new Pods read what
+// is new.
+func (c *Controller) revised(ctx context.Context, j *journey, l *luggage) error {
+	if !rolls(j.resource) {
+		return nil
+	}
+	resource := &v1alpha1.KubernetesApplicationResource{}
+	key := client.ObjectKey{Namespace: j.resource.Namespace, Name: kinds.ResourceName(l.Kind, l.Name)}
+	if err := c.hub.Get(ctx, key, resource); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading resource %s: %w", key, err)
+	}
+	if revision := resource.Status.ContentRevision; revision > 0 {
+		l.digest = strconv.FormatInt(revision, 10)
+	}
+	return nil
+}
+
 // await looks for something that the object needs, and that travels by itself.
 func (c *Controller) await(ctx context.Context, j *journey, l *luggage, _ []*unstructured.Unstructured) (reason, problem string, err error) {
 	gvk := corev1.SchemeGroupVersion.WithKind(l.Kind)
@@ -145,7 +198,7 @@ func (c *Controller) await(ctx context.Context, j *journey, l *luggage, _ []*uns
 		return c.unplaced(j, l, err)
 	}
 	there := observed != nil && belongs(observed, &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, c.options.HubID)
-	if there && (!rolls(j.resource) || observed.GetAnnotations()[v1alpha1.ContentAnnotation] == l.digest) {
+	if there && (!rolls(j.resource) || l.digest != "") {
 		return "", "", nil
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{}
@@ -157,7 +210,7 @@ func (c *Controller) await(ctx context.Context, j *journey, l *luggage, _ []*uns
 	case failed:
 		return v1alpha1.ReasonDependencyMissing, fmt.Sprintf("%s %s travels by itself, and did not arrive: %s", l.Kind, l.Name, synchronized.Message), errWait
 	case there:
-		return "", "", errWait // new Pods would read what was in it before
+		return "", "", errWait // its count is on the way, and new Pods are made once
 	}
 	return v1alpha1.ReasonApplying, fmt.Sprintf("%s %s travels by itself, and is not on target %s yet", l.Kind, l.Name, j.target.Name), errWait
 }
@@ -171,7 +224,7 @@ func (c *Controller) tellAwaiting(before, after any) {
 		return
 	}
 	then, now := meta.FindStatusCondition(was.Status.Conditions, v1alpha1.Synced), meta.FindStatusCondition(is.Status.Conditions, v1alpha1.Synced)
-	if now == nil || then != nil && then.Status == now.Status && then.Message == now.Message {
+	if now == nil || then != nil && then.Status == now.Status && then.Message == now.Message && was.Status.ContentRevision == is.Status.ContentRevision {
 		return
 	}
 	c.tellWhoAwaits(client.ObjectKeyFromObject(is))

@@ -139,7 +139,9 @@ func travelling(remote *unstructured.Unstructured) map[string]any {
 
 // fingerprint tells one content from another. It is written where people may
 // look who may not read the content, so it has to be of no use for guessing:
-// its key is the original's UID, which nobody sees who may not read that.
+// its key is the original's UID, which nobody sees who may not read that. The UID
+// of what travels by itself is in its resource, so that fingerprint is nowhere but
+// on the object itself.
 func fingerprint(uid types.UID, content map[string]any) string {
 	data, err := json.Marshal(content)
 	if err != nil {

@@ -220,6 +220,7 @@ type journey struct {
 	observed   *unstructured.Unstructured
 	standing   standing
 	content    *luggage // what is in the object, if that is not in the template
+	revision   int64    // of the content
 	luggage    []luggage
 	excess     []*unstructured.Unstructured // copies to delete once the object is applied
 	story      []narrate.Event
@@ -263,7 +264,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	}
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
 	steps := []step{{"guard", c.guard}, {"weigh", c.weigh}, {"gather", c.gather}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit},
-		{"fill", c.fill}, {"carry", c.carry}, {"apply", c.apply}, {"shed", c.shed}, {"observe", c.observe}}
+		{"fill", c.fill}, {"carry", c.carry}, {"apply", c.apply}, {"count", c.count}, {"shed", c.shed}, {"observe", c.observe}}
 	switch {
 	case !names(resource.Spec.TargetRef, target):
 		j.done = true // the status is for the lane of the other target to write

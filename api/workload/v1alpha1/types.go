@@ -90,6 +90,11 @@ type KubernetesApplicationResourceStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// ContentRevision counts, for a Secret or ConfigMap that travels by itself,
+	// how often what is in it changed on the target. It says nothing of what that is.
+	// +optional
+	ContentRevision int64 `json:"contentRevision,omitempty"`
+
 	// State in one word: Pending, Scheduled, Submitted, Failed or Deleting.
 	// +optional
 	State ResourceState `json:"state,omitempty"`

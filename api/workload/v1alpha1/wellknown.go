@@ -91,7 +91,7 @@ const (
 	// object; it names the original on the hub.
 	CopyAnnotation = Group + "/copy-of"
 	// ContentAnnotation is on a Secret or ConfigMap that travels under its own
-	// name; it tells one state of what is in it from another.
+	// name; it counts the states of what is in it, and tells them apart.
 	ContentAnnotation = Group + "/content"
 	// EnvironmentAnnotation is in a Pod template whose Pods are replaced when
 	// what they read as they start changes; it tells one state of that from
