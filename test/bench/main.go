@@ -44,6 +44,8 @@ type settings struct {
 	concurrency int
 	rounds      int
 	samples     int
+	templates   int
+	resources   int
 	only        []string // all, when empty
 	profile     bool
 
@@ -52,17 +54,18 @@ type settings struct {
 }
 
 // sections are what can be measured, in order.
-var sections = []string{policiesSection, admissionSection, throughputSection, memorySection, latencySection, steadySection, rehearsalSection, targetsSection}
+var sections = []string{policiesSection, admissionSection, throughputSection, memorySection, latencySection, steadySection, rehearsalSection, applicationsSection, targetsSection}
 
 const (
-	policiesSection   = "policies"
-	admissionSection  = "admission"
-	throughputSection = "throughput"
-	memorySection     = "memory"
-	latencySection    = "latency"
-	steadySection     = "steady"
-	rehearsalSection  = "dry-run"
-	targetsSection    = "targets"
+	policiesSection     = "policies"
+	admissionSection    = "admission"
+	throughputSection   = "throughput"
+	memorySection       = "memory"
+	latencySection      = "latency"
+	steadySection       = "steady"
+	rehearsalSection    = "dry-run"
+	applicationsSection = "applications"
+	targetsSection      = "targets"
 )
 
 func run(ctx context.Context, args []string) error {
@@ -102,7 +105,7 @@ func measure(ctx context.Context, s *settings, r *report) error {
 			return fmt.Errorf("measuring admission: %w", err)
 		}
 	}
-	if s.wants(throughputSection, memorySection, latencySection, steadySection, rehearsalSection) {
+	if s.wants(throughputSection, memorySection, latencySection, steadySection, rehearsalSection, applicationsSection) {
 		if err := measureSystem(ctx, s, r); err != nil {
 			return err
 		}
@@ -122,6 +125,8 @@ func parse(args []string) (*settings, error) {
 	flags.IntVar(&s.concurrency, "concurrency", 16, "how many requests a client has under way at the same time")
 	flags.IntVar(&s.rounds, "rounds", 3, "how often to measure each thing in its turn")
 	flags.IntVar(&s.samples, "samples", 200, "how many status changes to follow from target to hub")
+	flags.IntVar(&s.templates, "templates", 200, "how many templates an application has")
+	flags.IntVar(&s.resources, "resources", 1000, "how many resources with Secrets all applications have together")
 	flags.Func("only", "measure a `section` alone, of "+strings.Join(sections, ", ")+"; repeatable", func(section string) error {
 		if !slices.Contains(sections, section) {
 			return errors.New("no such section")
@@ -136,8 +141,8 @@ func parse(args []string) (*settings, error) {
 	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("unknown argument %q", flags.Arg(0))
-	case s.pairs < 1, s.concurrency < 1, s.rounds < 1, s.samples < 1:
-		return nil, errors.New("-pairs, -concurrency, -rounds and -samples must be at least 1")
+	case s.pairs < 1, s.concurrency < 1, s.rounds < 1, s.samples < 1, s.templates < 1, s.resources < 1:
+		return nil, errors.New("-pairs, -concurrency, -rounds, -samples, -templates and -resources must be at least 1")
 	}
 	var err error
 	if s.root, err = cluster.RepoRoot(); err != nil {

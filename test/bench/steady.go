@@ -22,9 +22,9 @@ const (
 	watched = 30 * time.Second
 )
 
-// steady counts what the API servers are asked to do while nobody does
-// anything.
-func (b *system) steady(ctx context.Context) error {
+// idle counts what the API servers are asked to do while nobody does anything.
+// with says, for a section's rows, with what there is.
+func (b *system) idle(ctx context.Context, section, with string) error {
 	var since time.Time
 	err := step(fmt.Sprintf("doing nothing for %s", calm+watched), nil, func() error {
 		if err := pause(ctx, calm); err != nil {
@@ -50,8 +50,8 @@ func (b *system) steady(ctx context.Context) error {
 				discoveries[describe(event)]++
 			}
 		}
-		b.tell(fmt.Sprintf("writes on the %s in %s, by anybody", c.Name(), watched), writes)
-		b.tell(fmt.Sprintf("discovery calls on the %s in %s, by Portico", c.Name(), watched), discoveries)
+		b.tell(section, fmt.Sprintf("writes on the %s in %s, by anybody%s", c.Name(), watched, with), writes)
+		b.tell(section, fmt.Sprintf("discovery calls on the %s in %s, by Portico%s", c.Name(), watched, with), discoveries)
 	}
 	return nil
 }
@@ -82,14 +82,14 @@ func (b *system) asked(since time.Time) error {
 }
 
 // tell reports a count that is to be 0, and what was counted.
-func (b *system) tell(what string, counts map[string]int) {
+func (b *system) tell(section, what string, counts map[string]int) {
 	total := 0
 	var lines []string
 	for _, request := range slices.Sorted(maps.Keys(counts)) {
 		total += counts[request]
 		lines = append(lines, fmt.Sprintf("%6d %s", counts[request], request))
 	}
-	b.report.value(steadySection, what, float64(total), "requests", atMost(0), "")
+	b.report.value(section, what, float64(total), "requests", atMost(0), "")
 	if total > 0 {
 		b.report.explain(what, lines)
 	}

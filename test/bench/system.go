@@ -112,8 +112,9 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 		}{
 			{memorySection, func() error { return b.memory(ctx, before) }},
 			{latencySection, func() error { return b.latency(ctx, prefix) }},
-			{steadySection, func() error { return b.steady(ctx) }},
+			{steadySection, func() error { return b.idle(ctx, steadySection, "") }},
 			{rehearsalSection, func() error { return b.rehearsal(ctx) }},
+			{applicationsSection, func() error { return b.applications(ctx) }},
 		} {
 			if !b.wants(section.name) {
 				continue
