@@ -71,6 +71,20 @@ func LeftBehind(on []v1alpha1.KubernetesApplicationResource) string {
 	return strings.Join(parts, ", ")
 }
 
+// StillLeft are those of the objects that stayed on a target that are none of the
+// resources' that are on it now.
+func StillLeft(left []v1alpha1.LeftObject, on []v1alpha1.KubernetesApplicationResource) []v1alpha1.LeftObject {
+	var out []v1alpha1.LeftObject
+	for _, object := range left {
+		if !slices.ContainsFunc(on, func(resource v1alpha1.KubernetesApplicationResource) bool {
+			return resource.DeletionTimestamp == nil && Remote(&resource) == object.Object
+		}) {
+			out = append(out, object)
+		}
+	}
+	return out
+}
+
 // Remote names the object that a resource has on its target.
 func Remote(resource *v1alpha1.KubernetesApplicationResource) string {
 	object := &unstructured.Unstructured{}

@@ -75,6 +75,7 @@ func problemsOfNative(object *unstructured.Unstructured) field.ErrorList {
 		errs = append(errs, field.Forbidden(schedulePath, fmt.Sprintf("%s %s %s; take the label off", object.GetKind(), object.GetName(), why)))
 	}
 	errs = append(errs, validateSelectorLabels(object)...)
+	errs = append(errs, problemsOfOwnership(object.GetAnnotations(), ownAnnotations)...)
 	_, malformed := MembershipOf(object, &metav1.ObjectMeta{})
 	return append(errs, malformed...)
 }

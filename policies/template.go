@@ -73,6 +73,10 @@ func problemsOfTemplateMeta(meta v1alpha2.TemplateMeta, path *field.Path) field.
 	}
 	errs = append(errs, metavalidation.ValidateLabels(meta.Labels, path.Child("labels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, path.Child("annotations"))...)
+	errs = append(errs, problemsOfOwnership(meta.Annotations, path.Child("annotations"))...)
+	if _, set := meta.Annotations[v1alpha1.ReleaseAnnotation]; set {
+		errs = append(errs, field.Forbidden(path.Child("annotations").Key(v1alpha1.ReleaseAnnotation), "is for what is being deleted, and waits for a target that is away; leave it out"))
+	}
 	for _, key := range reserved {
 		if _, set := meta.Labels[key]; set {
 			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "is Portico's to set; leave it out"))

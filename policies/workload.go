@@ -35,6 +35,7 @@ func problemsOfApplication(app *v1alpha2.KubernetesApplication) field.ErrorList 
 	errs := validateSelector(app.Spec.TargetSelector, spec.Child("targetSelector"))
 	errs = append(errs, validateSelector(app.Spec.ResourceSelector, spec.Child("resourceSelector"))...)
 	errs = append(errs, problemsOfTolerations(app.Spec.Tolerations, spec.Child("tolerations"))...)
+	errs = append(errs, problemsOfRelease(app)...)
 	for _, problems := range TemplateProblems(app) {
 		errs = append(errs, problems...)
 	}
@@ -70,6 +71,8 @@ func problemsOfResource(resource *v1alpha1.KubernetesApplicationResource) (*unst
 	_, malformed := TolerationsOf(resource, &metav1.ObjectMeta{})
 	errs = append(errs, malformed...)
 	errs = append(errs, problemsOfReadiness(resource.Spec.Readiness, spec.Child("readiness"))...)
+	errs = append(errs, problemsOfOwnership(resource.Annotations, ownAnnotations)...)
+	errs = append(errs, problemsOfRelease(resource)...)
 	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
 	errs = append(errs, malformed...)
 	return template, append(errs, problemsOfContent(resource, template)...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
 )
 
 // withdraw deletes what an application made, and keeps the application until all
@@ -38,7 +39,7 @@ func (c *Controller) withdraw(ctx context.Context, app *v1alpha2.KubernetesAppli
 	}
 	var errs []error
 	for i := range owned {
-		errs = append(errs, c.discard(ctx, &owned[i], how))
+		errs = append(errs, c.discard(ctx, &owned[i], how), c.release(ctx, app, &owned[i]))
 	}
 	before := app.DeepCopy()
 	app.Status.State = v1alpha1.StateDeleting
@@ -51,6 +52,20 @@ func (c *Controller) withdraw(ctx context.Context, app *v1alpha2.KubernetesAppli
 		errs = append(errs, client.IgnoreNotFound(c.hub.Status().Patch(ctx, app, patch, client.FieldOwner(v1alpha1.ApplicationManager))))
 	}
 	return errors.Join(errs...)
+}
+
+// release passes on that what the application has on a target that is away is given
+// up, once the resource is being deleted.
+func (c *Controller) release(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
+	if !policies.Released(app) || policies.Released(resource) || resource.DeletionTimestamp == nil {
+		return nil
+	}
+	before := resource.DeepCopy()
+	metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.ReleaseAnnotation, "true")
+	if err := c.hub.Patch(ctx, resource, client.MergeFrom(before), client.FieldOwner(v1alpha1.ApplicationManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("giving up resource %s: %w", resource.Name, err))
+	}
+	return nil
 }
 
 // leavingBehind says what an application that is being deleted waits for, and on

@@ -221,7 +221,14 @@ func (c *Connection) handler() toolscache.ResourceEventHandler {
 				tell(object)
 			}
 		},
-		UpdateFunc: func(_, object any) { tell(object) },
+		UpdateFunc: func(before, object any) {
+			was, ok := before.(metav1.Object)
+			is, ok2 := object.(metav1.Object)
+			if ok && ok2 && ResourceOf(was) != ResourceOf(is) {
+				tell(before) // it was taken over
+			}
+			tell(object)
+		},
 		DeleteFunc: tell,
 	}
 }

@@ -61,7 +61,7 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 }
 
 // asked are the annotations that say how an object is to be propagated.
-var asked = []string{v1alpha1.ForceAnnotation, v1alpha1.RollAnnotation}
+var asked = []string{v1alpha1.ForceAnnotation, v1alpha1.RollAnnotation, v1alpha1.AdoptAnnotation, v1alpha1.DeletionAnnotation}
 
 // revise makes the stored resource what it should be. Where it runs is not
 // intake's to change.

@@ -26,7 +26,7 @@ import (
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetestargets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications;kubernetesapplicationresources,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications/status;kubernetesapplicationresources/status,verbs=patch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications/status;kubernetesapplicationresources/status;kubernetestargets/status,verbs=patch
 
 // Controller keeps targets. Admission refuses to delete one that is in use; the
 // finalizer is for what admission does not see, such as a resource that is placed
@@ -83,6 +83,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("listing the resources on target %s: %w", req, err)
 	}
 	on := policies.OnTarget(target.Name, list.Items)
+	if err := c.found(ctx, target, on); err != nil {
+		return reconcile.Result{}, err
+	}
 	switch {
 	case len(on) == 0:
 		return reconcile.Result{}, c.keep(ctx, target, controllerutil.RemoveFinalizer)
@@ -105,6 +108,21 @@ func (c *Controller) keep(ctx context.Context, target *v1alpha1.KubernetesTarget
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.hub.Patch(ctx, target, patch, client.FieldOwner(v1alpha1.TargetManager)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("changing the finalizer of target %s: %w", client.ObjectKeyFromObject(target), err))
+	}
+	return nil
+}
+
+// found takes what is a resource's again off the list of what was left behind.
+func (c *Controller) found(ctx context.Context, target *v1alpha1.KubernetesTarget, on []v1alpha1.KubernetesApplicationResource) error {
+	left := policies.StillLeft(target.Status.LeftBehind, on)
+	if len(left) == len(target.Status.LeftBehind) {
+		return nil
+	}
+	before := target.DeepCopy()
+	target.Status.LeftBehind = left
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := c.hub.Status().Patch(ctx, target, patch, client.FieldOwner(v1alpha1.TargetManager)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("writing the status of target %s: %w", client.ObjectKeyFromObject(target), err))
 	}
 	return nil
 }

@@ -203,6 +203,29 @@ func TestLetGo(t *testing.T) {
 	}
 }
 
+// TestFound takes what is a resource's again off the list of what was left behind.
+func TestFound(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	eu := target(func(t *v1alpha1.KubernetesTarget) {
+		t.Status.LeftBehind = []v1alpha1.LeftObject{{Object: "ConfigMap shop/web", Resource: "web"}, {Object: "ConfigMap shop/db", Resource: "db"}}
+	})
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(eu, resource("web", "eu-1", "")).WithStatusSubresource(&v1alpha1.KubernetesTarget{}).Build()
+	c := &Controller{hub: hub, recorder: events.NewFakeRecorder(5)}
+	if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(eu)}); err != nil {
+		t.Fatal(err)
+	}
+	now := &v1alpha1.KubernetesTarget{}
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(eu), now); err != nil {
+		t.Fatal(err)
+	}
+	if len(now.Status.LeftBehind) != 1 || now.Status.LeftBehind[0].Resource != "db" {
+		t.Errorf("left behind: %v", now.Status.LeftBehind)
+	}
+}
+
 // TestComesOrGoes passes what changes which targets a resource is on.
 func TestComesOrGoes(t *testing.T) {
 	for name, tc := range map[string]struct {

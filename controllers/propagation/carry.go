@@ -325,12 +325,12 @@ func (c *Controller) place(ctx context.Context, j *journey, l *luggage, copies [
 	if err != nil {
 		return c.unplaced(j, l, err)
 	}
-	if observed != nil && !belongs(observed, j.resource, c.options.HubID) {
-		return v1alpha1.ReasonOwnershipConflict, fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
-			l.Kind, l.copy, j.target.Name, owner(observed, c.options.HubID)), later(nowAndThen)
+	ours := observed == nil || belongs(observed, j.resource, c.options.HubID)
+	if !ours && policies.AdoptionOf(j.resource) == v1alpha1.AdoptNever {
+		return v1alpha1.ReasonOwnershipConflict, othersCopy(j.target.Name, l, observed, c.options.HubID), later(nowAndThen)
 	}
 	uid := c.sources.recall(origin{l.Kind, j.resource.Namespace, l.Name}).uid
-	if observed != nil && digestOf(observed) == l.digest && fingerprint(uid, travelling(observed)) == l.digest {
+	if observed != nil && ours && digestOf(observed) == l.digest && fingerprint(uid, travelling(observed)) == l.digest {
 		return "", "", nil
 	}
 	if l.content == nil {
@@ -342,6 +342,9 @@ func (c *Controller) place(ctx context.Context, j *journey, l *luggage, copies [
 		}
 	}
 	desired := desireCopy(j.resource, *l, namespace, c.options.HubID)
+	if !ours && !takesCopy(desired, observed, j.resource) {
+		return v1alpha1.ReasonOwnershipConflict, othersCopy(j.target.Name, l, observed, c.options.HubID), later(nowAndThen)
+	}
 	if observed != nil && len(differences(desired.Object, observed.Object)) == 0 {
 		return "", "", nil // somebody there added to it
 	}
@@ -414,8 +417,8 @@ func (c *Controller) sendCopy(ctx context.Context, j *journey, desired, observed
 			err = c.call(ctx, j, send)
 		}
 	}
-	if apierrors.IsConflict(err) && observed != nil {
-		return later(shortly) // it was replaced since it was looked at
+	if apierrors.IsConflict(err) {
+		return later(shortly) // it was made, or replaced, since it was looked at
 	}
 	return err
 }

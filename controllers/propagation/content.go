@@ -197,7 +197,7 @@ func (c *Controller) await(ctx context.Context, j *journey, l *luggage, _ []*uns
 	if err != nil {
 		return c.unplaced(j, l, err)
 	}
-	there := observed != nil && belongs(observed, &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, c.options.HubID)
+	there := observed != nil && isMarkedAs(observed, key, c.options.HubID)
 	if there && (!rolls(j.resource) || l.digest != "") {
 		return "", "", nil
 	}

@@ -51,12 +51,25 @@ func forced(resource metav1.Object) bool {
 	return resource.GetAnnotations()[v1alpha1.ForceAnnotation] == "true"
 }
 
+// noVersion is a resource version that no object has: a store has been written to
+// before it holds one. Who asks for it changes nothing that exists, and makes what
+// does not.
+const noVersion = "1"
+
 // request is what is asked of a target to make an object what it should be. Fields
-// are taken from other managers only on an object that is ours already.
+// are taken from other managers only on an object that is ours already, or that is
+// taken over: as it was looked at, because its owner may do something too. What did
+// not exist is made, or else nothing is done: somebody may make it meanwhile.
 func request(desired, observed *unstructured.Unstructured, at standing, with insistence) (*unstructured.Unstructured, []client.ApplyOption) {
 	object := desired.DeepCopy()
 	options := []client.ApplyOption{client.FieldOwner(v1alpha1.PropagationManager)}
-	if at == drifted {
+	switch at {
+	case absent:
+		object.SetResourceVersion(noVersion)
+	case taken:
+		object.SetResourceVersion(observed.GetResourceVersion())
+		fallthrough
+	case drifted:
 		object.SetUID(observed.GetUID()) // this one, and no other that has its name by now
 		if with.force {
 			options = append(options, client.ForceOwnership)

@@ -1,11 +1,15 @@
 package propagation
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -80,6 +84,25 @@ spec:
 		n, _, _ := unstructured.NestedInt64(now().Object, "spec", "replicas")
 		return n
 	}
+
+	made := desired.DeepCopy()
+	made.SetName("race")
+	testCreation(ctx, t, target, made)
+	must(target.Create(ctx, object(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.org}
+spec:
+  group: example.org
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`)))
+	thing := object(`{apiVersion: example.org/v1, kind: Thing, metadata: {name: race}, size: 1}`)
+	must(wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return apierrors.IsNotFound(target.Get(ctx, client.ObjectKey{Name: "none"}, thing.DeepCopy())), nil
+	}))
+	testCreation(ctx, t, target, thing)
 
 	must(write(absent, insistence{}))
 	patch(`{"spec":{"replicas":5}}`, "kube-controller-manager", "scale")

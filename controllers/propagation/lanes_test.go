@@ -189,5 +189,14 @@ func TestOrphaned(t *testing.T) {
 		if got := orphaned(resource); got != tc.want {
 			t.Errorf("%s: orphaned = %t, want %t", name, got, tc.want)
 		}
+		resource.Annotations = map[string]string{v1alpha1.DeletionAnnotation: string(v1alpha1.DeletionOrphan)}
+		if got := orphaned(resource); got != tc.want {
+			t.Errorf("%s: what is not being deleted is not left alone because it will be", name)
+		}
+		now := metav1.Now()
+		resource.DeletionTimestamp = &now
+		if !orphaned(resource) {
+			t.Errorf("%s: it is deleted although it shall stay", name)
+		}
 	}
 }

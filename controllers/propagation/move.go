@@ -203,7 +203,7 @@ func (c *Controller) leave(ctx context.Context, j *journey) error {
 		return err
 	}
 	switch {
-	case j.standing == absent || j.standing == foreign || j.standing == itself || shared:
+	case j.standing != inSync && j.standing != drifted || shared:
 	case orphaned(j.resource):
 		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
 			return err

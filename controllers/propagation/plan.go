@@ -23,6 +23,8 @@ const (
 	inSync  standing = "InSync"
 	drifted standing = "Drifted"
 	foreign standing = "Foreign"
+	// taken is somebody else's, or nobody's, and the resource asks for it.
+	taken standing = "Taken"
 	// itself is the native object that the resource was made from: the target is
 	// this hub, and asks for the object where it already is.
 	itself standing = "Itself"
@@ -82,12 +84,14 @@ func digestOf(object *unstructured.Unstructured) string {
 }
 
 // stand compares. observed is nil when the target has no such object.
-func stand(desired, observed *unstructured.Unstructured, resource metav1.Object, hubID string) standing {
+func stand(desired, observed *unstructured.Unstructured, resource *v1alpha1.KubernetesApplicationResource, hubID string) standing {
 	switch {
 	case observed == nil:
 		return absent
 	case madeFrom(observed, resource):
 		return itself
+	case !belongs(observed, resource, hubID) && takes(observed, resource):
+		return taken
 	case !belongs(observed, resource, hubID):
 		return foreign
 	case digestOf(desired) != digestOf(observed), len(differences(desired.Object, observed.Object)) > 0:
@@ -102,33 +106,6 @@ func stand(desired, observed *unstructured.Unstructured, resource metav1.Object,
 func madeFrom(observed *unstructured.Unstructured, resource metav1.Object) bool {
 	native := metav1.GetControllerOf(resource)
 	return native != nil && native.UID != "" && native.UID == observed.GetUID()
-}
-
-// belongs tells whether an object on a target is this resource's. The UID is
-// not compared: a hub restored from a backup owns what it owned before.
-func belongs(observed *unstructured.Unstructured, resource metav1.Object, hubID string) bool {
-	annotations := observed.GetAnnotations()
-	return observed.GetLabels()[v1alpha1.ManagedByLabel] == hubID &&
-		annotations[v1alpha1.ResourceNamespaceAnnotation] == resource.GetNamespace() &&
-		annotations[v1alpha1.ResourceNameAnnotation] == resource.GetName()
-}
-
-// owner names whose an object is, for a person.
-func owner(observed *unstructured.Unstructured, hubID string) string {
-	annotations := observed.GetAnnotations()
-	name := annotations[v1alpha1.ResourceNameAnnotation]
-	hub := observed.GetLabels()[v1alpha1.ManagedByLabel]
-	switch {
-	case hub == "" || name == "":
-		if controller := metav1.GetControllerOf(observed); controller != nil {
-			return fmt.Sprintf("%s %s on the target", controller.Kind, controller.Name)
-		}
-		return "nobody Portico knows"
-	case hub != hubID:
-		return fmt.Sprintf("KubernetesApplicationResource %s/%s of another hub (%s)", annotations[v1alpha1.ResourceNamespaceAnnotation], name, hub)
-	default:
-		return fmt.Sprintf("KubernetesApplicationResource %s/%s", annotations[v1alpha1.ResourceNamespaceAnnotation], name)
-	}
 }
 
 // differences lists the paths at which observed does not have what desired

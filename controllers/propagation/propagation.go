@@ -163,10 +163,15 @@ func changed(before, after any) bool {
 		kinds.HubGeneration(was) != kinds.HubGeneration(is) ||
 		was.Annotations[v1alpha1.MoveFromAnnotation] != is.Annotations[v1alpha1.MoveFromAnnotation] ||
 		forced(was) != forced(is) ||
-		was.Annotations[v1alpha1.RollAnnotation] != is.Annotations[v1alpha1.RollAnnotation] ||
+		differIn(was, is, v1alpha1.RollAnnotation, v1alpha1.AdoptAnnotation, v1alpha1.DeletionAnnotation, v1alpha1.ReleaseAnnotation) ||
 		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
 		!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
+}
+
+// differIn tells whether one of some annotations differs.
+func differIn(was, is metav1.Object, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return was.GetAnnotations()[key] != is.GetAnnotations()[key] })
 }
 
 // TargetChanged implements clusters.Listener: everything on the target is
@@ -263,16 +268,16 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		return reconcile.Result{RequeueAfter: wait.Jitter(shortly, 1)}, nil
 	}
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
-	steps := []step{{"guard", c.guard}, {"weigh", c.weigh}, {"gather", c.gather}, {"connect", c.connect}, {"look", c.look}, {"permit", c.permit},
+	steps := []step{{"guard", c.guard}, {"weigh", c.weigh}, {"gather", c.gather}, {"connect", c.connect}, {"look", c.look}, {"inherit", c.inherit}, {"permit", c.permit},
 		{"fill", c.fill}, {"carry", c.carry}, {"apply", c.apply}, {"count", c.count}, {"shed", c.shed}, {"observe", c.observe}}
 	switch {
 	case !names(resource.Spec.TargetRef, target):
 		j.done = true // the status is for the lane of the other target to write
-		steps = []step{{"arrived", c.arrived}, {"template", c.template}, {"connect", c.connect}, {"look", c.look}, {"leave", c.leave}}
-	case resource.DeletionTimestamp != nil:
-		steps = []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"withdraw", c.withdraw}}
+		steps = []step{{"arrived", c.arrived}, {"template", c.template}, {"connect", c.reach}, {"look", c.look}, {"leave", c.leave}}
 	case orphaned(resource):
-		steps = []step{{"guard", c.guard}, {"connect", c.connect}, {"look", c.look}, {"release", c.release}}
+		steps = []step{{"guard", c.guard}, {"connect", c.reach}, {"look", c.look}, {"release", c.release}}
+	case resource.DeletionTimestamp != nil:
+		steps = []step{{"guard", c.guard}, {"connect", c.reach}, {"look", c.look}, {"withdraw", c.withdraw}}
 	}
 	err = c.travel(ctx, j, steps)
 	var pause later
@@ -305,7 +310,11 @@ func (c *Controller) travel(ctx context.Context, j *journey, steps []step) error
 			return err
 		}
 	}
-	narrate.Tell(c.recorder, narrate.Subject(j.resource), "Propagate", j.story...)
+	subject := narrate.Subject(j.resource)
+	narrate.Tell(c.recorder, subject, "Propagate", j.story...)
+	if subject != client.Object(j.resource) && j.resource.DeletionTimestamp != nil {
+		narrate.Tell(c.recorder, j.resource, "Propagate", j.story...) // the native object may be gone
+	}
 	return ended
 }
 
@@ -335,9 +344,13 @@ func (j *journey) set(kind string, status metav1.ConditionStatus, reason, messag
 	})
 }
 
-// orphaned tells a front-door resource whose native object was deleted with its
-// dependents left behind.
+// orphaned tells a resource whose object shall stay on its target: a front-door
+// resource whose native object was deleted with its dependents left behind, or one
+// that is being deleted and says so itself.
 func orphaned(resource *v1alpha1.KubernetesApplicationResource) bool {
+	if deletion, _ := policies.DeletionOf(resource); deletion == v1alpha1.DeletionOrphan && resource.DeletionTimestamp != nil {
+		return true
+	}
 	return resource.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && metav1.GetControllerOf(resource) == nil
 }
 

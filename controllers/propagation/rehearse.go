@@ -136,7 +136,7 @@ func (r *Rehearser) call(ctx context.Context, t *trial) *policies.Rehearsal {
 func (r *Rehearser) project(ctx context.Context, t *trial) *policies.Rehearsal {
 	stored := &v1alpha1.KubernetesApplicationResource{}
 	if err := r.cached.Get(ctx, client.ObjectKeyFromObject(t.resource), stored); err == nil {
-		t.resource.UID = stored.UID
+		t.resource.UID, t.resource.Status.RemoteUID = stored.UID, stored.Status.RemoteUID
 	}
 	var err error
 	if t.desired, err = desire(t.resource, r.options.HubID); err != nil {
@@ -189,7 +189,7 @@ func (r *Rehearser) look(ctx context.Context, t *trial) *policies.Rehearsal {
 	switch t.standing = stand(t.desired, t.observed, t.resource, r.options.HubID); t.standing {
 	case itself, foreign:
 		return &policies.Rehearsal{Result: policies.RehearsalDisputed,
-			Message: "accepted, and not sent: " + others(t.target.Name, t.desired, t.observed, t.standing, r.options.HubID)}
+			Message: "accepted, and not sent: " + others(t.target.Name, t.desired, t.observed, t.standing, t.resource, r.options.HubID)}
 	case inSync:
 		return &policies.Rehearsal{Result: policies.RehearsalSkipped}
 	}
@@ -216,7 +216,13 @@ func (r *Rehearser) write(ctx context.Context, t *trial) *policies.Rehearsal {
 	if missingNamespace(err) {
 		return r.makeNamespace(ctx, t)
 	}
-	if fields := contested(err); len(fields) > 0 && t.standing == drifted {
+	if apierrors.IsConflict(err) && t.standing == absent { // it was made since it was looked at
+		if ended := r.look(ctx, t); ended != nil {
+			return ended
+		}
+		err = try(insistence{force: forced(t.resource)})
+	}
+	if fields := contested(err); len(fields) > 0 && t.standing != absent {
 		with, disputed := settle(claims(t.observed, fields))
 		if len(disputed) > 0 {
 			return &policies.Rehearsal{Result: policies.RehearsalDisputed, Message: "accepted, and not sent: " + fieldConflict(t.target.Name, t.desired, disputed)}

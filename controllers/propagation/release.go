@@ -12,17 +12,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
 )
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=delete
 
 // release leaves the object on the target, takes Portico's marks off it, and
-// deletes the resource: its native object was deleted with --cascade=orphan.
+// lets the resource go, or deletes it: its native object was deleted with
+// --cascade=orphan, or the resource says that its object shall stay.
 func (c *Controller) release(ctx context.Context, j *journey) error {
+	if j.resource.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
+		return errWait // it was released, and waits for others
+	}
 	if j.standing == inSync || j.standing == drifted {
 		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
 			return err
 		}
+		j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
+			"%s stays on target %s, without Portico's marks, and is nobody's", policies.Remote(j.resource), j.target.Name)})
 	}
 	if err := c.retract(ctx, j, c.unmarkObject); err != nil {
 		return err
@@ -34,6 +42,9 @@ func (c *Controller) release(ctx context.Context, j *journey) error {
 		return err
 	}
 	j.done = true
+	if j.resource.DeletionTimestamp != nil {
+		return errWait
+	}
 	err := c.hub.Delete(ctx, j.resource, client.Preconditions{UID: ptr.To(j.resource.UID)})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting the released resource %s: %w", client.ObjectKeyFromObject(j.resource), err)
@@ -45,6 +56,7 @@ func (c *Controller) release(ctx context.Context, j *journey) error {
 var marks = []string{
 	v1alpha1.ResourceUIDAnnotation, v1alpha1.ResourceNamespaceAnnotation, v1alpha1.ResourceNameAnnotation,
 	v1alpha1.HubGenerationAnnotation, v1alpha1.AppliedAnnotation, v1alpha1.CopyAnnotation, v1alpha1.ContentAnnotation,
+	v1alpha1.LegacyUIDAnnotation, v1alpha1.LegacyNamespaceAnnotation, v1alpha1.LegacyNameAnnotation,
 }
 
 // unmarkObject removes Portico's label, annotations and field ownership, from

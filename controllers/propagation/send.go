@@ -26,7 +26,7 @@ func (c *Controller) send(ctx context.Context, j *journey) error {
 			result, err = c.write(ctx, j, with)
 		}
 	}
-	if fields := contested(err); len(fields) > 0 && j.standing == drifted {
+	if fields := contested(err); len(fields) > 0 && j.standing != absent {
 		live, failed := c.now(ctx, j)
 		if failed != nil {
 			return failed
@@ -37,8 +37,8 @@ func (c *Controller) send(ctx context.Context, j *journey) error {
 		}
 		result, err = c.write(ctx, j, with)
 	}
-	if apierrors.IsConflict(err) && j.standing == drifted {
-		return later(shortly) // it was replaced since it was looked at
+	if apierrors.IsConflict(err) {
+		return later(shortly) // it was made, or replaced, since it was looked at
 	}
 	if err != nil {
 		return c.refused(j, err)
@@ -82,7 +82,9 @@ func (c *Controller) now(ctx context.Context, j *journey) (*unstructured.Unstruc
 // dispute says whose fields are in the way. It is tried again when the object
 // changes, and now and then, because they may be given up without a change.
 func (c *Controller) dispute(ctx context.Context, j *journey, disputed []claim) error {
-	if err := c.observe(ctx, j); err != nil {
+	if j.standing == taken {
+		j.nothingThere()
+	} else if err := c.observe(ctx, j); err != nil {
 		return err
 	}
 	j.fail(v1alpha1.ReasonFieldConflict, fieldConflict(j.target.Name, j.desired, disputed))

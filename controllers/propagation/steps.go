@@ -124,9 +124,7 @@ func (c *Controller) unknown(ctx context.Context, j *journey) error {
 // resource on it back. The last status seen is kept.
 func (c *Controller) waiting(j *journey) error {
 	if j.resource.DeletionTimestamp != nil {
-		j.resource.Status.State = v1alpha1.StateDeleting
-		j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing,
-			fmt.Sprintf("waiting for target %s, to delete %s %s there", j.target.Name, j.desired.GetKind(), j.desired.GetName()))
+		j.awaitTarget()
 		return errWait
 	}
 	if j.resource.Status.State == "" {
@@ -177,20 +175,21 @@ func (c *Controller) look(ctx context.Context, j *journey) error {
 // apply makes the object what it should be, when it is not.
 func (c *Controller) apply(ctx context.Context, j *journey) error {
 	last := c.memory.recallOn(j.target, j.resource.UID)
+	before := j.observed
 	var differ []string
+	if err := c.keepUntilGone(ctx, j); err != nil {
+		return err
+	}
 	switch j.standing {
-	case itself:
-		j.fail(v1alpha1.ReasonOwnershipConflict, others(j.target.Name, j.desired, j.observed, itself, c.options.HubID))
-		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
-		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
+	case itself, foreign:
+		j.fail(v1alpha1.ReasonOwnershipConflict, others(j.target.Name, j.desired, j.observed, j.standing, j.resource, c.options.HubID))
+		j.disowned()
+		j.nothingThere()
 		return later(nowAndThen)
-	case foreign:
-		j.fail(v1alpha1.ReasonOwnershipConflict, others(j.target.Name, j.desired, j.observed, foreign, c.options.HubID))
-		if !j.moving() {
-			j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
-			j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
+	case taken:
+		if err := c.send(ctx, j); err != nil {
+			return err
 		}
-		return later(nowAndThen)
 	case drifted:
 		if last.digest == digestOf(j.desired) && older(j.observed.GetResourceVersion(), last.resourceVersion) {
 			return errWait // our own write is on its way to the cache
@@ -225,20 +224,39 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 				Note: fmt.Sprintf("changed back on target %s: %s", j.target.Name, strings.Join(differ, ", "))})
 		}
 	case absent:
-		if !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
-			if err := c.finalize(ctx, j.resource, controllerutil.AddFinalizer); err != nil {
-				return err
-			}
-			j.before = withStatus(j.resource, j.before)
-		}
 		if err := c.send(ctx, j); err != nil {
 			return err
 		}
 	}
+	j.adopted(before, c.options.HubID)
 	j.set(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied,
 		fmt.Sprintf("%s %s is applied on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name)+c.left(j))
 	j.resource.Status.State = v1alpha1.StateSubmitted
 	return nil
+}
+
+// keepUntilGone keeps a resource, once it is deleted, until its object is gone from
+// the target. One that was written by hand, or restored from a backup, may not be kept
+// yet.
+func (c *Controller) keepUntilGone(ctx context.Context, j *journey) error {
+	if j.standing == foreign || j.standing == itself || controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
+		return nil
+	}
+	if err := c.finalize(ctx, j.resource, controllerutil.AddFinalizer); err != nil {
+		return err
+	}
+	j.before = withStatus(j.resource, j.before)
+	return nil
+}
+
+// nothingThere says that nothing of the resource runs on the target; of one that
+// moves there, what the target that it leaves said stands.
+func (j *journey) nothingThere() {
+	if j.moving() {
+		return
+	}
+	j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
+	j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
 }
 
 // left ends the sentence that an object is applied with what of it is left to

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +17,8 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
 )
 
 // withdraw deletes the object from the target, the way its native object is
@@ -22,12 +27,24 @@ func (c *Controller) withdraw(ctx context.Context, j *journey) error {
 	if !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
 		return errWait
 	}
-	if j.standing == absent || j.standing == foreign || j.standing == itself {
+	if j.standing != inSync && j.standing != drifted {
 		return c.letGo(ctx, j)
 	}
 	j.resource.Status.State = v1alpha1.StateDeleting
+	if _, errs := policies.DeletionOf(j.resource); len(errs) > 0 { // admission was away, and nobody may guess
+		j.await(fmt.Sprintf("%s %s is not deleted on target %s before this is corrected: %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name, errs.ToAggregate()))
+		return errWait
+	}
+	if bequeathed, err := c.bequeath(ctx, j); err != nil {
+		return err
+	} else if bequeathed {
+		return errWait
+	}
 	j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing,
 		fmt.Sprintf("%s %s is being deleted on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name))
+	if keeping := keepers(j.observed); keeping != "" && j.observed.GetDeletionTimestamp() != nil {
+		j.await(fmt.Sprintf("%s %s is being deleted on target %s, and is kept there by finalizers: %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name, keeping))
+	}
 	gone, err := c.remove(ctx, j)
 	if err != nil {
 		return err
@@ -36,6 +53,26 @@ func (c *Controller) withdraw(ctx context.Context, j *journey) error {
 		return c.letGo(ctx, j)
 	}
 	return errWait
+}
+
+// await says what a deletion waits for, and tells it once.
+func (j *journey) await(message string) {
+	if j.done { // it is told in the lane of the other target
+		return
+	}
+	was := meta.FindStatusCondition(j.before.Status.Conditions, v1alpha1.Synced)
+	if was == nil || was.Message != message {
+		j.story = append(j.story, narrate.Event{Warning: true, Reason: v1alpha1.EventWaiting, Note: message})
+	}
+	j.resource.Status.State = v1alpha1.StateDeleting
+	j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing, message)
+}
+
+// keepers are the finalizers that others put on an object.
+func keepers(object *unstructured.Unstructured) string {
+	return strings.Join(slices.DeleteFunc(object.GetFinalizers(), func(name string) bool {
+		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
+	}), ", ")
 }
 
 // remove deletes the object from the target, and tells whether it was gone
@@ -89,7 +126,11 @@ func (c *Controller) propagationPolicy(ctx context.Context, resource *v1alpha1.K
 // once what it took along is gone as well. One that is leaving another target
 // stays until nothing is left there either.
 func (c *Controller) letGo(ctx context.Context, j *journey) error {
-	if err := c.retract(ctx, j, c.discard); err != nil {
+	finish := c.discard
+	if orphaned(j.resource) {
+		finish = c.unmarkObject
+	}
+	if err := c.retract(ctx, j, finish); err != nil {
 		return err
 	}
 	if j.resource.Spec.LeavingTargetRef != nil {

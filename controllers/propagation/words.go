@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
 // What a person reads when an object is accepted, and what they read when it is
@@ -32,12 +34,17 @@ func inItsWords(err error) string {
 }
 
 // others says whose an object is that is not ours to write.
-func others(target string, desired, observed *unstructured.Unstructured, at standing, hubID string) string {
+func others(target string, desired, observed *unstructured.Unstructured, at standing, resource *v1alpha1.KubernetesApplicationResource, hubID string) string {
 	if at == itself {
 		return fmt.Sprintf("%s %s is itself what would run on target %s, because that target is this hub; it was not touched: "+
 			"choose another target, or use a KubernetesApplicationResource whose template names another namespace",
 			desired.GetKind(), desired.GetName(), target)
 	}
-	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched",
-		desired.GetKind(), desired.GetName(), target, owner(observed, hubID))
+	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched: %s",
+		desired.GetKind(), desired.GetName(), target, owner(observed, hubID), wayIn(observed, resource))
+}
+
+// othersCopy says the same of a copy.
+func othersCopy(target string, l *luggage, observed *unstructured.Unstructured, hubID string) string {
+	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched", l.Kind, l.copy, target, owner(observed, hubID))
 }

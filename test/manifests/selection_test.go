@@ -173,6 +173,16 @@ func TestSelection(t *testing.T) {
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.TolerationsAnnotation)),
 			want:   held,
 		},
+		"ChangedAdoption": {
+			reason: "Whose an object on the target is, is judged, and changes nothing of how it is held.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.AdoptAnnotation)),
+			want:   []string{webhooks.NativePath},
+		},
+		"ChangedDeletion": {
+			reason: "So is whether it stays there.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.DeletionAnnotation)),
+			want:   []string{webhooks.NativePath},
+		},
 		"OptingIn": {
 			reason: "A Deployment that runs here can be sent away.",
 			do:     change(deployment("plain", ""), relabel(v1alpha1.ScheduleRemote)),

@@ -5,6 +5,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TargetReference names a KubernetesTarget in the same namespace.
@@ -108,6 +109,11 @@ type KubernetesApplicationResourceStatus struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Remote *apiextensionsv1.JSON `json:"remote,omitempty"`
+
+	// RemoteUID is the UID of the object on the target that was last known to be
+	// this resource's.
+	// +optional
+	RemoteUID types.UID `json:"remoteUID,omitempty"`
 
 	// ObservedHubGeneration is the generation of the native object on the hub
 	// that the target has fully observed, so that Remote speaks of it or a
@@ -264,6 +270,23 @@ type KubernetesTargetStatus struct {
 	// token ends, where that can be known.
 	// +optional
 	CredentialExpiryTime *metav1.Time `json:"credentialExpiryTime,omitempty"`
+
+	// LeftBehind lists objects of resources that were given up while the target was
+	// away, the latest last, and at most 50. One goes from the list when it is a
+	// resource's again.
+	// +listType=atomic
+	// +optional
+	LeftBehind []LeftObject `json:"leftBehind,omitempty"`
+}
+
+// LeftObject is an object that stayed on a target.
+type LeftObject struct {
+	// Object in words, such as "Deployment shop/web".
+	Object string `json:"object"`
+	// Resource it was of, in the namespace of the target.
+	Resource string `json:"resource"`
+	// Time it was given up.
+	Time metav1.Time `json:"time"`
 }
 
 // KubernetesTarget publishes a cluster to a namespace: applications of that

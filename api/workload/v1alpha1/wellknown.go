@@ -45,12 +45,23 @@ const (
 	// the target it names, if that is where it is. The scheduler removes it.
 	MoveFromAnnotation = Group + "/move-from"
 	// ReleaseAnnotation on a KubernetesTarget, with the value "true", lets it be
-	// deleted although resources are on it. What they made there stays behind.
+	// deleted although resources are on it. What they made there stays behind. On
+	// a KubernetesApplication or KubernetesApplicationResource that is being
+	// deleted it does the same of that alone, if its target is away.
 	ReleaseAnnotation = Group + "/release"
 	// ForceAnnotation, with the value "true", on a native object, or on a
 	// KubernetesApplicationResource or its template in an application, takes the
 	// fields it asks for from whoever else applies them on the target.
 	ForceAnnotation = Group + "/force"
+	// AdoptAnnotation says what becomes of an object that exists on the target and
+	// is not Portico's, or is another's: see AdoptionPolicy. It is on a native
+	// object, or on a KubernetesApplicationResource or its template in an
+	// application.
+	AdoptAnnotation = Group + "/adopt"
+	// DeletionAnnotation says what becomes of the object on the target when its
+	// KubernetesApplicationResource is deleted: see DeletionPolicy. It is where
+	// AdoptAnnotation is.
+	DeletionAnnotation = Group + "/deletion"
 	// IntentAnnotation records what admission alone can tell: which of the
 	// fields the hub allocates were the user's own. See kinds.Intent.
 	IntentAnnotation = Group + "/intent"
@@ -97,6 +108,42 @@ const (
 	// what they read as they start changes; it tells one state of that from
 	// another. See RollAnnotation.
 	EnvironmentAnnotation = Group + "/environment"
+)
+
+// Annotations that the first implementation of S0 put on a target's objects. Its
+// objects are this hub's resources' of the same name.
+const (
+	LegacyUIDAnnotation       = "KubernetesApplication." + Group + "/uid"
+	LegacyNamespaceAnnotation = "KubernetesApplication." + Group + "/namespace"
+	LegacyNameAnnotation      = "KubernetesApplication." + Group + "/name"
+)
+
+// AdoptionPolicy is what becomes of an object that a resource finds on its target
+// where it would make one.
+type AdoptionPolicy string
+
+// The policies of adoption. An object that a controller on the target owns is
+// never taken: its owner would change it back, or delete it.
+const (
+	// AdoptNever leaves it alone. It is the default.
+	AdoptNever AdoptionPolicy = "Never"
+	// AdoptIfUnowned takes it if it is no other resource's, of any hub.
+	AdoptIfUnowned AdoptionPolicy = "IfUnowned"
+	// AdoptForce takes it from another resource as well, once: from whom it is
+	// taken back, it does not take it again.
+	AdoptForce AdoptionPolicy = "Force"
+)
+
+// DeletionPolicy is what becomes of an object on a target when its resource is
+// deleted.
+type DeletionPolicy string
+
+// The policies of deletion.
+const (
+	// DeletionDelete deletes it. It is the default.
+	DeletionDelete DeletionPolicy = "Delete"
+	// DeletionOrphan leaves it there, and what it needs, without Portico's marks.
+	DeletionOrphan DeletionPolicy = "Orphan"
 )
 
 // RemoteLoadBalancerClass keeps the hub's cloud controller away from a Service
@@ -234,6 +281,9 @@ const (
 	EventMoving        = "MovingBetweenTargets"
 	EventLeft          = "LeftTarget"
 	EventInUse         = "InUse"
+	EventAdopted       = "Adopted"
+	EventGivenUp       = "GivenUp"
+	EventWaiting       = "WaitingToDelete"
 )
 
 // ResourceState is S0's one-word status of a resource or an application.

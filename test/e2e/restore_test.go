@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// backup saves objects of the hub, as a backup would: without what a restore
+// cannot bring back.
+func backup(namespace string, objects ...string) (restore func()) {
+	GinkgoHelper()
+	var saved []string
+	for _, name := range objects {
+		object := &unstructured.Unstructured{}
+		Expect(json.Unmarshal([]byte(kubectl(hub, "-n", namespace, "get", name, "-o", "json")), &object.Object)).To(Succeed())
+		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+			unstructured.RemoveNestedField(object.Object, "metadata", field)
+		}
+		delete(object.Object, "status")
+		text, err := json.Marshal(object.Object)
+		Expect(err).NotTo(HaveOccurred())
+		saved = append(saved, string(text))
+	}
+	return func() {
+		GinkgoHelper()
+		for _, text := range saved {
+			r := run(hub, text, "-n", namespace, "create", "-f", "-")
+			Expect(r.failed).NotTo(HaveOccurred(), r.err)
+		}
+	}
+}
+
+// uninstalled stops Portico and takes its webhooks away, and brings both back.
+func uninstalled(ctx context.Context) (installed func()) {
+	GinkgoHelper()
+	configurations := []string{"validatingwebhookconfiguration/portico", "mutatingwebhookconfiguration/portico"}
+	restore := backup("default", configurations...)
+	Expect(portico.Stop()).To(Succeed())
+	kubectl(hub, append([]string{"delete"}, configurations...)...)
+	done := false
+	installed = func() {
+		GinkgoHelper()
+		if !done {
+			done = true
+			restore()
+			Expect(portico.Restart(ctx)).To(Succeed())
+		}
+	}
+	DeferCleanup(installed)
+	return installed
+}
+
+var _ = Describe("A hub that is restored from a backup", func() {
+	It("has what it had, under new UIDs, and nothing is made anew on the target", func(ctx context.Context) {
+		namespace := newNamespace(dev)
+		forget(namespace)
+		apply(namespace, web())
+		apply(namespace, templating(settingsOf(namespace, "one", "a: b")))
+		apply(namespace, sent("alone", settingsOf(namespace, "two", "a: b")))
+		rolledOut(namespace, "web")
+		for _, resource := range []string{"web-deployment", "part-0", "alone"} {
+			Eventually(func() string { return condition(namespace, "kar/"+resource, "Synced", "status") }).Should(Equal("True"), resource)
+		}
+		remotes := func() string {
+			return get(dev, namespace, "deployment,pods,configmap/one,configmap/two", ".items[*].metadata.uid}{.items[*].status.containerStatuses[*].restartCount")
+		}
+		before := remotes()
+		old := get(hub, namespace, "deployment/web,ka/shop,kar", ".items[*].metadata.uid")
+		restore := backup(namespace, "deployment/web", "ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone")
+
+		installed := uninstalled(ctx)
+		for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone"} {
+			kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		}
+		kubectl(hub, "-n", namespace, "delete", "ka,kar,deployment", "--all", "--timeout=60s")
+		restore()
+		By("the garbage collector finding that owners are gone")
+		Eventually(func() string { return get(hub, namespace, "kar/web-deployment", ".metadata.deletionTimestamp") }).ShouldNot(BeEmpty())
+		installed()
+
+		for resource, owner := range map[string]string{"web-deployment": "deployment/web", "part-0": "ka/shop"} {
+			Eventually(func(g Gomega) {
+				g.Expect(get(hub, namespace, "kar/"+resource, ".metadata.deletionTimestamp")).To(BeEmpty())
+				g.Expect(get(hub, namespace, "kar/"+resource, ".metadata.ownerReferences[0].uid")).To(Equal(get(hub, namespace, owner, ".metadata.uid")))
+			}).Should(Succeed(), resource)
+		}
+		for resource, object := range map[string]string{"web-deployment": "deployment/web", "part-0": "configmap/one", "alone": "configmap/two"} {
+			Eventually(func(g Gomega) {
+				g.Expect(condition(namespace, "kar/"+resource, "Synced", "status")).To(Equal("True"))
+				g.Expect(get(dev, namespace, object, `.metadata.annotations.kubernetesapplicationresource\.workload\.crossplane\.io/uid`)).
+					To(Equal(get(hub, namespace, "kar/"+resource, ".metadata.uid")))
+				g.Expect(get(hub, namespace, "kar/"+resource, ".metadata.finalizers")).To(ContainSubstring("workload.crossplane.io/propagation"))
+			}).Should(Succeed(), resource)
+			Expect(old).NotTo(ContainSubstring(get(hub, namespace, "kar/"+resource, ".metadata.uid")))
+		}
+		Expect(remotes()).To(Equal(before))
+		rolledOut(namespace, "web")
+
+		By("deleting what is deleted from then on")
+		kubectl(hub, "-n", namespace, "delete", "deployment/web", "ka/shop", "kar/alone", "--timeout=60s")
+		Eventually(func() []string {
+			return names(dev, namespace, "deployment,pods,configmap", "-l", "workload.crossplane.io/managed-by")
+		}).Should(BeEmpty())
+	}, NodeTimeout(5*time.Minute))
+
+	It("makes the resources of native objects anew when only those are restored", func(ctx context.Context) {
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		remotes := func() string { return get(dev, namespace, "deployment,pods", ".items[*].metadata.uid") }
+		before := remotes()
+		installed := uninstalled(ctx)
+		kubectl(hub, "-n", namespace, "patch", "kar/web-deployment", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		kubectl(hub, "-n", namespace, "delete", "kar,ka", "--all", "--timeout=60s")
+		installed()
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "status") }).Should(Equal("True"))
+		rolledOut(namespace, "web")
+		Expect(remotes()).To(Equal(before))
+	}, NodeTimeout(5*time.Minute))
+})
