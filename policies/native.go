@@ -45,11 +45,12 @@ func ValidateNative(q NativeQuestion) field.ErrorList {
 		}
 	}
 	now, malformed := MembershipOf(q.Object, q.Namespace)
-	if len(malformed) > 0 {
+	_, drift := DriftOf(q.Object, q.Namespace)
+	if malformed = append(malformed, drift...); len(malformed) > 0 {
 		// The object's own values were judged above. A namespace's are refused
 		// every time, because a change could not reach a target.
 		_, own := MembershipOf(q.Object, &metav1.ObjectMeta{})
-		return append(errs, Added(malformed, own)...)
+		return append(errs, Added(malformed, append(own, ProblemsOfHandling(q.Object)...))...)
 	}
 	return append(errs, validateMembership(q, now)...)
 }
@@ -76,6 +77,7 @@ func problemsOfNative(object *unstructured.Unstructured) field.ErrorList {
 	}
 	errs = append(errs, validateSelectorLabels(object)...)
 	errs = append(errs, problemsOfOwnership(object.GetAnnotations(), ownAnnotations)...)
+	errs = append(errs, ProblemsOfHandling(object)...)
 	_, malformed := MembershipOf(object, &metav1.ObjectMeta{})
 	return append(errs, malformed...)
 }

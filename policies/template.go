@@ -74,6 +74,10 @@ func problemsOfTemplateMeta(meta v1alpha2.TemplateMeta, path *field.Path) field.
 	errs = append(errs, metavalidation.ValidateLabels(meta.Labels, path.Child("labels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, path.Child("annotations"))...)
 	errs = append(errs, problemsOfOwnership(meta.Annotations, path.Child("annotations"))...)
+	if text, says := meta.Annotations[v1alpha1.DriftAnnotation]; says {
+		_, malformed := choice(text, path.Child("annotations").Key(v1alpha1.DriftAnnotation), v1alpha1.DriftCorrect, v1alpha1.DriftReport)
+		errs = append(errs, malformed...)
+	}
 	if _, set := meta.Annotations[v1alpha1.ReleaseAnnotation]; set {
 		errs = append(errs, field.Forbidden(path.Child("annotations").Key(v1alpha1.ReleaseAnnotation), "is for what is being deleted, and waits for a target that is away; leave it out"))
 	}

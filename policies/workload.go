@@ -73,6 +73,8 @@ func problemsOfResource(resource *v1alpha1.KubernetesApplicationResource) (*unst
 	errs = append(errs, problemsOfReadiness(resource.Spec.Readiness, spec.Child("readiness"))...)
 	errs = append(errs, problemsOfOwnership(resource.Annotations, ownAnnotations)...)
 	errs = append(errs, problemsOfRelease(resource)...)
+	_, malformed = DriftOf(resource, &metav1.ObjectMeta{})
+	errs = append(errs, malformed...)
 	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
 	errs = append(errs, malformed...)
 	return template, append(errs, problemsOfContent(resource, template)...)

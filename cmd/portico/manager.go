@@ -261,6 +261,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, feed *p
 		Workers:  o.TargetWorkers,
 		Resync:   o.ResyncPeriod,
 	})
+	if err := metrics.Registry.Register(propagator); err != nil {
+		return fmt.Errorf("adding the metrics of drift: %w", err)
+	}
 	if err := mgr.Add(propagator); err != nil {
 		return fmt.Errorf("adding the propagation controller: %w", err)
 	}

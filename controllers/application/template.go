@@ -34,6 +34,7 @@ func resourceOf(app *v1alpha2.KubernetesApplication, template v1alpha2.ResourceT
 			Template:  template.Spec.Template,
 			Secrets:   template.Spec.Secrets,
 			Readiness: template.Spec.Readiness,
+			Observe:   template.Spec.Observe,
 		},
 	}
 	if keys := templated(template.Metadata); keys != "" {
@@ -87,6 +88,7 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 		current.Spec.Template = desired.Spec.Template
 	}
 	current.Spec.Secrets, current.Spec.Readiness = desired.Spec.Secrets, desired.Spec.Readiness
+	current.Spec.Observe = desired.Spec.Observe
 	ref := desired.OwnerReferences[0]
 	if i := slices.IndexFunc(current.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }); i >= 0 && current.OwnerReferences[i].UID != ref.UID {
 		current.OwnerReferences[i] = ref

@@ -23,10 +23,14 @@ import (
 // are what travels by itself of what its Pods refer to. A *field.Error says what
 // of the object cannot be projected.
 func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference, pullSecrets []string, others travellers) (*v1alpha1.KubernetesApplicationResource, error) {
+	if errs := policies.ProblemsOfHandling(native); len(errs) > 0 { // admission was away
+		return nil, errs.ToAggregate()
+	}
 	template, err := kinds.Project(kind, native)
 	if err != nil {
 		return nil, err
 	}
+	observe, _ := policies.ObserveOf(native)
 	name := kinds.ResourceName(native.GetKind(), native.GetName())
 	dependencies := dependenciesOf(template, name, pullSecrets, others)
 	raw, err := json.Marshal(template.Object)
@@ -43,7 +47,7 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 			},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(native, kind.GroupVersionKind())},
 		},
-		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}, Dependencies: dependencies},
+		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}, Dependencies: dependencies, Observe: observe},
 	}
 	for _, key := range asked {
 		if value, ok := native.GetAnnotations()[key]; ok {
@@ -61,7 +65,7 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 }
 
 // asked are the annotations that say how an object is to be propagated.
-var asked = []string{v1alpha1.ForceAnnotation, v1alpha1.RollAnnotation, v1alpha1.AdoptAnnotation, v1alpha1.DeletionAnnotation}
+var asked = []string{v1alpha1.ForceAnnotation, v1alpha1.RollAnnotation, v1alpha1.AdoptAnnotation, v1alpha1.DeletionAnnotation, v1alpha1.DriftAnnotation}
 
 // revise makes the stored resource what it should be. Where it runs is not
 // intake's to change.
@@ -78,6 +82,7 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 			delete(current.Annotations, key)
 		}
 	}
+	current.Spec.Observe = desired.Spec.Observe
 	if !equality.Semantic.DeepEqual(current.Spec.Dependencies, desired.Spec.Dependencies) {
 		current.Spec.Dependencies = desired.Spec.Dependencies
 	}

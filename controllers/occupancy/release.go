@@ -86,8 +86,11 @@ func (c *Controller) letGo(ctx context.Context, target string, resource *v1alpha
 	}
 	before = resource.DeepCopy()
 	status := &resource.Status
+	status.Drift, status.Observed, status.Ownership = nil, nil, nil
 	status.Remote, status.ObservedHubGeneration, status.Target, status.State = nil, 0, "", v1alpha1.StatePending
-	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.TargetReachable)
+	for _, kind := range []string{v1alpha1.TargetReachable, v1alpha1.Drifted, v1alpha1.Observed} {
+		meta.RemoveStatusCondition(&status.Conditions, kind)
+	}
 	gone := condition(target, resource.Generation)
 	for _, kind := range []string{v1alpha1.Scheduled, v1alpha1.Synced, v1alpha1.Ready} {
 		gone.Type = kind

@@ -49,5 +49,5 @@ func (c *Controller) observe(ctx context.Context, j *journey) error {
 		ready.Message = fmt.Sprintf("%s %s is ready on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name)
 	}
 	j.set(v1alpha1.Ready, ready.Status, ready.Reason, ready.Message)
-	return nil
+	return c.witness(ctx, j)
 }

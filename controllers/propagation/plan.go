@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,21 +109,37 @@ func madeFrom(observed *unstructured.Unstructured, resource metav1.Object) bool 
 	return native != nil && native.UID != "" && native.UID == observed.GetUID()
 }
 
+// difference is a field that differs: what it should be, and what it is.
+type difference struct {
+	path       string
+	want, have any
+}
+
 // differences lists the paths at which observed does not have what desired
 // asks for. What observed has beyond that belongs to others.
 func differences(desired, observed map[string]any) []string {
 	var out []string
-	compare(desired, observed, "", &out)
-	slices.Sort(out)
+	for _, d := range differing(desired, observed) {
+		out = append(out, d.path)
+	}
 	return out
 }
 
-func compare(desired, observed any, path string, out *[]string) {
+// differing lists the same with the values, in the order of the paths.
+func differing(desired, observed map[string]any) []difference {
+	var out []difference
+	compare(desired, observed, "", &out)
+	slices.SortFunc(out, func(a, b difference) int { return strings.Compare(a.path, b.path) })
+	return out
+}
+
+func compare(desired, observed any, path string, out *[]difference) {
+	differs := func() { *out = append(*out, difference{path, desired, observed}) }
 	switch want := desired.(type) {
 	case map[string]any:
 		have, ok := observed.(map[string]any)
 		if !ok && observed != nil {
-			*out = append(*out, path)
+			differs()
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -132,7 +149,7 @@ func compare(desired, observed any, path string, out *[]string) {
 		have, ok := observed.([]any)
 		if !ok {
 			if len(want) > 0 {
-				*out = append(*out, path)
+				differs()
 			}
 			return
 		}
@@ -140,7 +157,7 @@ func compare(desired, observed any, path string, out *[]string) {
 	case nil:
 	default:
 		if !sameScalar(desired, observed) {
-			*out = append(*out, path)
+			differs()
 		}
 	}
 }
@@ -150,11 +167,11 @@ var mergeKeys = []string{"name", "containerPort", "port", "mountPath", "devicePa
 
 // compareLists matches items by their merge key where they have one, so that an
 // item somebody added on the target is no difference, and by place otherwise.
-func compareLists(want, have []any, path string, out *[]string) {
+func compareLists(want, have []any, path string, out *[]difference) {
 	key := mergeKey(want)
 	if key == "" {
 		if len(want) != len(have) {
-			*out = append(*out, path)
+			*out = append(*out, difference{path, want, have})
 			return
 		}
 		for i := range want {
@@ -170,7 +187,7 @@ func compareLists(want, have []any, path string, out *[]string) {
 		})
 		at := fmt.Sprintf("%s[%s=%v]", path, key, fields[key])
 		if i < 0 {
-			*out = append(*out, at)
+			*out = append(*out, difference{at, item, nil})
 			continue
 		}
 		compare(item, have[i], at, out)

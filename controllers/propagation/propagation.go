@@ -60,6 +60,7 @@ type Controller struct {
 	lanes    *lanes
 	memory   memory
 	sources  sources
+	gauges   gauges
 }
 
 // TargetIndex finds resources by the names of the targets they are on: theirs,
@@ -87,6 +88,7 @@ func New(mgr manager.Manager, targets *clusters.Clusters, o Options) *Controller
 		options: o, clusters: targets,
 		hub: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), recorder: mgr.GetEventRecorder("portico"),
 	}
+	c.gauges = newGauges()
 	c.memory.last = map[types.UID]applied{}
 	c.lanes = &lanes{
 		workers: o.Workers,
@@ -148,6 +150,10 @@ func (c *Controller) Start(ctx context.Context) error {
 	if err := c.watchSources(ctx); err != nil {
 		return err
 	}
+	if err := c.watchStances(ctx); err != nil {
+		return err
+	}
+	c.gauges.began.Store(true)
 	<-ctx.Done()
 	return nil
 }
@@ -163,7 +169,7 @@ func changed(before, after any) bool {
 		kinds.HubGeneration(was) != kinds.HubGeneration(is) ||
 		was.Annotations[v1alpha1.MoveFromAnnotation] != is.Annotations[v1alpha1.MoveFromAnnotation] ||
 		forced(was) != forced(is) ||
-		differIn(was, is, v1alpha1.RollAnnotation, v1alpha1.AdoptAnnotation, v1alpha1.DeletionAnnotation, v1alpha1.ReleaseAnnotation) ||
+		differIn(was, is, v1alpha1.RollAnnotation, v1alpha1.AdoptAnnotation, v1alpha1.DeletionAnnotation, v1alpha1.ReleaseAnnotation, v1alpha1.DriftAnnotation) ||
 		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
 		!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
 		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
@@ -226,6 +232,7 @@ type journey struct {
 	standing   standing
 	content    *luggage // what is in the object, if that is not in the template
 	revision   int64    // of the content
+	drift      v1alpha1.DriftPolicy
 	luggage    []luggage
 	excess     []*unstructured.Unstructured // copies to delete once the object is applied
 	story      []narrate.Event
@@ -269,7 +276,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	}
 	j := &journey{target: target, resource: resource, before: resource.DeepCopy()}
 	steps := []step{{"guard", c.guard}, {"weigh", c.weigh}, {"gather", c.gather}, {"connect", c.connect}, {"look", c.look}, {"inherit", c.inherit}, {"permit", c.permit},
-		{"fill", c.fill}, {"carry", c.carry}, {"apply", c.apply}, {"count", c.count}, {"shed", c.shed}, {"observe", c.observe}}
+		{"stance", c.stance}, {"fill", c.fill}, {"carry", c.carry}, {"apply", c.apply}, {"count", c.count}, {"shed", c.shed}, {"observe", c.observe}}
 	switch {
 	case !names(resource.Spec.TargetRef, target):
 		j.done = true // the status is for the lane of the other target to write
@@ -304,6 +311,7 @@ func (c *Controller) travel(ctx context.Context, j *journey, steps []step) error
 		}
 	}
 	if !j.done {
+		j.conceal()
 		if err := c.report(ctx, j); err != nil && !errors.Is(ended, errWait) {
 			return errors.Join(ended, err)
 		} else if err != nil {
@@ -373,6 +381,8 @@ type applied struct {
 	// settled are the differences the target made right after the write, such
 	// as a webhook's; writing again would not change them.
 	settled string
+	// judged is what was found out of what others changed since.
+	judged verdict
 	// yielded says which fields were left to others.
 	yielded string
 	// disputed tells the last dispute about fields from the next, and disputedAt

@@ -56,8 +56,9 @@ func (c *Controller) send(ctx context.Context, j *journey) error {
 }
 
 // write makes the request, and returns the object as it is then.
-func (c *Controller) write(ctx context.Context, j *journey, with insistence) (*unstructured.Unstructured, error) {
+func (c *Controller) write(ctx context.Context, j *journey, with insistence, more ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	object, options := request(j.desired, j.observed, j.standing, with)
+	options = append(options, more...)
 	return object, c.call(ctx, j, func(ctx context.Context) error {
 		return j.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 	})

@@ -177,6 +177,7 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 	last := c.memory.recallOn(j.target, j.resource.UID)
 	before := j.observed
 	var differ []string
+	var drift []v1alpha1.Drift
 	if err := c.keepUntilGone(ctx, j); err != nil {
 		return err
 	}
@@ -193,6 +194,13 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 	case drifted:
 		if last.digest == digestOf(j.desired) && older(j.observed.GetResourceVersion(), last.resourceVersion) {
 			return errWait // our own write is on its way to the cache
+		}
+		if digestOf(j.observed) == digestOf(j.desired) && j.drift == v1alpha1.DriftReport {
+			var err error
+			if drift, err = c.assess(ctx, j); err != nil {
+				return err
+			}
+			break
 		}
 		if digestOf(j.observed) == digestOf(j.desired) {
 			paths := differences(j.desired.Object, j.observed.Object)
@@ -220,10 +228,14 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 		differ = slices.DeleteFunc(differ, func(path string) bool { return slices.Contains(still, path) })
 		if len(differ) > 0 && j.observed.GetResourceVersion() != seen {
 			c.memory.change(j.resource.UID, func(a *applied) { a.revert(time.Now()) })
+			c.gauges.reverted.WithLabelValues(j.target.Namespace, j.target.Name).Inc()
 			j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventDriftReverted,
 				Note: fmt.Sprintf("changed back on target %s: %s", j.target.Name, strings.Join(differ, ", "))})
 		}
 	case absent:
+		if j.deletedThere() {
+			return c.gone(j)
+		}
 		if err := c.send(ctx, j); err != nil {
 			return err
 		}
@@ -232,6 +244,7 @@ func (c *Controller) apply(ctx context.Context, j *journey) error {
 	j.set(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied,
 		fmt.Sprintf("%s %s is applied on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name)+c.left(j))
 	j.resource.Status.State = v1alpha1.StateSubmitted
+	c.tellDrift(j, drift)
 	return nil
 }
 

@@ -183,6 +183,16 @@ func TestSelection(t *testing.T) {
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.DeletionAnnotation)),
 			want:   []string{webhooks.NativePath},
 		},
+		"ChangedDrift": {
+			reason: "How an object is treated is judged, and changes nothing of how it is held.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.DriftAnnotation)),
+			want:   []string{webhooks.NativePath},
+		},
+		"ChangedObserve": {
+			reason: "So is what of it is shown.",
+			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.ObserveAnnotation)),
+			want:   []string{webhooks.NativePath},
+		},
 		"OptingIn": {
 			reason: "A Deployment that runs here can be sent away.",
 			do:     change(deployment("plain", ""), relabel(v1alpha1.ScheduleRemote)),

@@ -51,6 +51,12 @@ type ResourceTemplateSpec struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Readiness string `json:"readiness,omitempty"`
+
+	// Observe says what of the object on the target is shown in the resource's
+	// status: its Status, which is the default, or the Full object.
+	// +kubebuilder:validation:Enum=Status;Full
+	// +optional
+	Observe ObservePolicy `json:"observe,omitempty"`
 }
 
 // KubernetesApplicationSpec says which resources make the application and

@@ -64,7 +64,34 @@ type KubernetesApplicationResourceSpec struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Readiness string `json:"readiness,omitempty"`
+
+	// Observe says what of the object on the target is shown in the status: its
+	// Status, which is the default, or the Full object.
+	// +kubebuilder:validation:Enum=Status;Full
+	// +optional
+	Observe ObservePolicy `json:"observe,omitempty"`
 }
+
+// ObservePolicy is what of an object on a target is shown on the hub.
+type ObservePolicy string
+
+// The policies of observing.
+const (
+	ObserveStatus ObservePolicy = "Status"
+	ObserveFull   ObservePolicy = "Full"
+)
+
+// DriftPolicy is what becomes of what somebody changes on a target, by hand, of
+// what Portico applied there. It is the value of DriftAnnotation.
+type DriftPolicy string
+
+// The policies of drift.
+const (
+	// DriftCorrect changes it back. It is the default.
+	DriftCorrect DriftPolicy = "Correct"
+	// DriftReport leaves it, and tells.
+	DriftReport DriftPolicy = "Report"
+)
 
 // Dependency is something that an object needs next to it on its target.
 type Dependency struct {
@@ -85,7 +112,8 @@ type Dependency struct {
 
 // KubernetesApplicationResourceStatus is what became of the object.
 type KubernetesApplicationResourceStatus struct {
-	// Conditions: Scheduled, TargetReachable, SecretsReady, Synced, Ready.
+	// Conditions: Scheduled, TargetReachable, SecretsReady, Synced, Ready; and
+	// Drifted and Observed, where they were asked for.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -120,6 +148,50 @@ type KubernetesApplicationResourceStatus struct {
 	// later one. 0 while it has observed none.
 	// +optional
 	ObservedHubGeneration int64 `json:"observedHubGeneration,omitempty"`
+
+	// Drift lists what was changed on the target of what was applied there, and is
+	// left so, because drift is only reported. No more than 20 fields are listed.
+	// +listType=atomic
+	// +optional
+	Drift []Drift `json:"drift,omitempty"`
+
+	// Observed is the whole object on the target, but for its managed fields, when
+	// spec.observe is Full. What is secret in it is redacted.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Observed *apiextensionsv1.JSON `json:"observed,omitempty"`
+
+	// Ownership says who set which fields of Observed.
+	// +listType=atomic
+	// +optional
+	Ownership []FieldOwner `json:"ownership,omitempty"`
+}
+
+// Drift is a field that was changed on a target.
+type Drift struct {
+	// Path of the field, such as .spec.replicas; "." is the whole object.
+	Path string `json:"path"`
+	// Desired value, if there is one. What is secret is redacted, and what is long
+	// is cut.
+	// +optional
+	Desired string `json:"desired,omitempty"`
+	// Observed value, if there is one; the same holds for it.
+	// +optional
+	Observed string `json:"observed,omitempty"`
+	// Manager that set it, as the target calls it, if that is known.
+	// +optional
+	Manager string `json:"manager,omitempty"`
+	// FirstSeenTime is when the field was first seen to differ.
+	FirstSeenTime metav1.Time `json:"firstSeenTime"`
+}
+
+// FieldOwner is who set some fields of an object.
+type FieldOwner struct {
+	// Manager of the fields, as the target calls it.
+	Manager string `json:"manager"`
+	// Fields that it set, in the form that managed fields have.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Fields apiextensionsv1.JSON `json:"fields"`
 }
 
 // KubernetesApplicationResource is one object that runs on a target.

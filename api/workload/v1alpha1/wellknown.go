@@ -62,6 +62,14 @@ const (
 	// KubernetesApplicationResource is deleted: see DeletionPolicy. It is where
 	// AdoptAnnotation is.
 	DeletionAnnotation = Group + "/deletion"
+	// DriftAnnotation says what becomes of what somebody changes by hand, on a
+	// target, of what Portico applied there: see DriftPolicy. It is on a native
+	// object, on a KubernetesApplicationResource or its template in an application,
+	// or on a namespace, for all that says nothing itself.
+	DriftAnnotation = Group + "/drift"
+	// ObserveAnnotation on a native object is spec.observe of its
+	// KubernetesApplicationResource: see ObservePolicy.
+	ObserveAnnotation = Group + "/observe"
 	// IntentAnnotation records what admission alone can tell: which of the
 	// fields the hub allocates were the user's own. See kinds.Intent.
 	IntentAnnotation = Group + "/intent"
@@ -203,6 +211,12 @@ const (
 	SecretsReady = "SecretsReady"
 	// TargetReachable says whether the target answers, and since when not.
 	TargetReachable = "TargetReachable"
+	// Drifted says whether the object on the target was changed there, and is left
+	// so. It is there only where drift is reported, not corrected.
+	Drifted = "Drifted"
+	// Observed says whether the whole object on the target is shown. It is there
+	// only where that was asked for.
+	Observed = "Observed"
 	// CredentialValid says when a target's credential ends, where that can be
 	// known, and whether that is soon, or past.
 	CredentialValid = "CredentialValid"
@@ -234,6 +248,15 @@ const (
 	ReasonDependencyMissing = "DependencyMissing"
 	ReasonNeverSent         = "NeverSent"
 	ReasonNoNamespace       = "NoNamespace"
+
+	// Whether the object on the target was changed there by others.
+	ReasonChangedOnTarget = "ChangedOnTarget"
+	ReasonDeletedOnTarget = "DeletedOnTarget"
+	ReasonUnchanged       = "Unchanged"
+
+	// Whether all of it is shown.
+	ReasonObserved = "Observed"
+	ReasonTooLarge = "TooLarge"
 
 	ReasonAvailable   = "Available"
 	ReasonProgressing = "Progressing"
@@ -277,6 +300,8 @@ const (
 	EventRecovered     = "TargetRecovered"
 	EventNameTaken     = "NameTaken"
 	EventDriftReverted = "DriftReverted"
+	EventDriftFound    = "DriftFound"
+	EventDriftEnded    = "DriftEnded"
 	EventPublished     = "Published"
 	EventMoving        = "MovingBetweenTargets"
 	EventLeft          = "LeftTarget"

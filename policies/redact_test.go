@@ -1,0 +1,88 @@
+package policies
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestRedact(t *testing.T) {
+	cases := map[string]struct {
+		reason       string
+		object, want string
+	}{
+		"Secret": {
+			reason: "Of a Secret, the keys are shown, and nothing of what is in it.",
+			object: `{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"data":{"a":"eA=="}}'}}, type: Opaque, data: {a: eA==, b: ""}, stringData: {c: x}}`,
+			want:   `{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: <redacted>}}, type: Opaque, data: {a: <redacted>, b: <redacted>}, stringData: {c: <redacted>}}`,
+		},
+		"ConfigMap": {
+			reason: "Data of others is shown, but for what looks like a secret.",
+			object: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: red, db.password: x, url: "postgres://me:hunter2@db/shop"}}`,
+			want:   `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: red, db.password: <redacted>, url: "postgres://me:<redacted>@db/shop"}}`,
+		},
+		"Environment": {
+			reason: "A variable is judged by its name, and one that refers to a Secret says nothing of it.",
+			object: `{apiVersion: v1, kind: Pod, spec: {containers: [{name: web, env: [{name: DB_PASSWORD, value: x}, {name: COLOR, value: red},
+				{name: API_TOKEN, valueFrom: {secretKeyRef: {name: a, key: token}}}]}]}}`,
+			want: `{apiVersion: v1, kind: Pod, spec: {containers: [{name: web, env: [{name: DB_PASSWORD, value: <redacted>}, {name: COLOR, value: red},
+				{name: API_TOKEN, valueFrom: {secretKeyRef: {name: a, key: token}}}]}]}}`,
+		},
+		"References": {
+			reason: "What only refers to a secret, or is about one, is shown.",
+			object: `{spec: {automountServiceAccountToken: false, imagePullSecrets: [{name: pull}], volumes: [{name: token, secret: {secretName: a}}, {projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 3600}}]}}], tls: [{secretName: a}]}}`,
+			want:   `{spec: {automountServiceAccountToken: false, imagePullSecrets: [{name: pull}], volumes: [{name: token, secret: {secretName: a}}, {projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 3600}}]}}], tls: [{secretName: a}]}}`,
+		},
+		"Custom": {
+			reason: "Kinds that Portico has never heard of hold passwords as well.",
+			object: `{apiVersion: db.example.org/v1, kind: Secret, data: {a: b}, spec: {adminPassword: x, size: 3, keys: ["-----BEGIN RSA PRIVATE KEY-----\nx"], clientSecret: ""}}`,
+			want:   `{apiVersion: db.example.org/v1, kind: Secret, data: {a: b}, spec: {adminPassword: <redacted>, size: 3, keys: [<redacted>], clientSecret: ""}}`,
+		},
+	}
+	read := func(text string) *unstructured.Unstructured {
+		out := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &out.Object); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			object := read(tc.object)
+			if diff := cmp.Diff(read(tc.want), Redact(object)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(read(tc.object), object); diff != "" {
+				t.Errorf("the object itself was changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRedactField(t *testing.T) {
+	cases := map[string]struct {
+		path   string
+		value  any
+		secret bool
+		want   any
+	}{
+		"Plain":       {path: ".spec.replicas", value: int64(3), want: int64(3)},
+		"Secret":      {path: ".data.color", value: "cmVk", secret: true, want: Redacted},
+		"SecretNone":  {path: ".data.color", secret: true},
+		"Variable":    {path: ".spec.containers[name=web].env[name=DB_PASSWORD].value", value: "x", want: Redacted},
+		"Other":       {path: ".spec.containers[name=web].env[name=COLOR].value", value: "red", want: "red"},
+		"Key":         {path: ".data.db.password", value: "x", want: Redacted},
+		"LastApplied": {path: ".metadata.annotations.kubectl.kubernetes.io/last-applied-configuration", value: "{}", want: Redacted},
+		"Item":        {path: ".spec.keys[0]", value: "x", want: "x"},
+		"Within":      {path: ".spec.containers[name=web].env[name=DB_PASSWORD]", value: map[string]any{"name": "DB_PASSWORD", "value": "x"}, want: map[string]any{"name": "DB_PASSWORD", "value": Redacted}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, RedactField(tc.path, tc.value, tc.secret)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.path, diff)
+			}
+		})
+	}
+}
