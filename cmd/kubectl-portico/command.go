@@ -28,8 +28,8 @@ func newCommand(out, errs io.Writer) *cobra.Command {
 	s := &session{flags: genericclioptions.NewConfigFlags(true), out: out}
 	root := &cobra.Command{
 		Use:   "kubectl-portico",
-		Short: "Take Portico's targets out of service, and back, and try policies",
-		Long: `Take Portico's targets out of service, and back, and try policies.
+		Short: "See what runs on targets, take them out of service, and back, and try policies",
+		Long: `See what runs on targets, take them out of service, and back, and try policies.
 
 A target is a KubernetesTarget in the namespace of your kubectl context, or in
 the one you name with --namespace.`,
@@ -41,7 +41,7 @@ the one you name with --namespace.`,
 	root.SetOut(out)
 	root.SetErr(errs)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.cordon(true), s.cordon(false), s.drain())
+	root.AddCommand(s.cordon(true), s.cordon(false), s.drain(), s.get())
 	root.AddCommand(policy.New(policy.Host{Flags: s.flags, In: os.Stdin, Out: out, Err: errs}))
 	return root
 }

@@ -1,5 +1,6 @@
-// Command kubectl-portico is a plugin of kubectl: it takes targets out of service
-// and back, and tries policies. It acts with the rights of who calls it.
+// Command kubectl-portico is a plugin of kubectl: it shows what runs on targets,
+// takes them out of service and back, and tries policies. It acts with the rights
+// of who calls it.
 package main
 
 import (

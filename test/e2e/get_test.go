@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// gets runs kubectl portico get.
+func gets(namespace string, args ...string) result {
+	cmd := plugin(namespace, append([]string{"get"}, args...)...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	failed := cmd.Run()
+	return result{out: out.String(), err: errs.String(), failed: failed}
+}
+
+var _ = Describe("kubectl portico get", func() {
+	It("shows an object whole, and marks what is not the user's, to who may only view the hub", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		rolledOut(namespace, "web")
+		kubectl(hub, "-n", namespace, "create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer-"+namespace)
+		Eventually(func() string {
+			return run(hub, "", "-n", namespace, "auth", "can-i", "list", "kar", "--as=viewer-"+namespace).out
+		}).Should(HavePrefix("yes"))
+		shown := func(args ...string) result {
+			return gets(namespace, append([]string{"--as=viewer-" + namespace}, args...)...)
+		}
+
+		By("what is known before it is asked for")
+		r := shown("deploy", "web")
+		Expect(r.failed).NotTo(HaveOccurred(), r.err)
+		Expect(r.out).To(And(ContainSubstring("replicas: 2"), ContainSubstring("readyReplicas: 2"), Not(ContainSubstring("uid:")), Not(ContainSubstring(" # "))))
+		Expect(r.err).To(ContainSubstring("kubectl -n " + namespace + " annotate deployment web workload.crossplane.io/observe=Full"))
+
+		By("asking for all of it")
+		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/observe=Full")
+		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Observed", "status") }).Should(Equal("True"))
+		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=strategic", "-p", `{"spec":{"template":{"spec":{"containers":[
+			{"name":"sidecar","image":"envoy:1","env":[{"name":"DB_PASSWORD","value":"hunter2"}]}]}}}}`)
+		Eventually(func() string { return shown("deployment/web").out }).Should(ContainSubstring("image: envoy:1 # set by kubectl-patch"))
+		version := func() string { return get(hub, namespace, "kar/web-deployment", ".metadata.resourceVersion") }
+		before := settled(version)
+		r = shown("deployments.apps", "web")
+		Expect(r.err).To(BeEmpty())
+		Expect(r.out).To(And(
+			ContainSubstring("  replicas: 2\n"), ContainSubstring("image: nginx:1\n"), ContainSubstring("name: web\n"),
+			ContainSubstring("revision: \"2\" # set by kube-controller-manager"),
+			ContainSubstring("workload.crossplane.io/managed-by: "), ContainSubstring(" # set by Portico"),
+			MatchRegexp(`observedGeneration: \d+ # set by kube-controller-manager`), MatchRegexp(`uid: \S+ # set by the API server`),
+			ContainSubstring("value: <redacted> # set by kubectl-patch")))
+		Expect(r.out + get(hub, namespace, "kar/web-deployment", ".status")).NotTo(ContainSubstring("hunter2"))
+		Expect(shown("kar/web-deployment").out).To(Equal(r.out))
+		Expect(shown("deploy/web", "-o", "json").out).To(And(ContainSubstring(`"imagePullPolicy": "IfNotPresent"`), Not(ContainSubstring("defaulted"))))
+
+		By("writing nothing while nothing changes")
+		Consistently(version).Should(Equal(before))
+
+		By("asking for it no longer")
+		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/observe-")
+		Eventually(func() string { return get(hub, namespace, "kar/web-deployment", ".status.observed") }).Should(BeEmpty())
+		Expect(condition(namespace, "kar/web-deployment", "Observed", "status")).To(BeEmpty())
+
+		Expect(shown("deployment", "other").err).To(ContainSubstring("runs on no target"))
+	})
+
+	It("shows nothing of a Secret, and says so when an object is too large", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, `
+apiVersion: workload.crossplane.io/v1alpha2
+kind: KubernetesApplication
+metadata: {name: shop}
+spec:
+  resourceTemplates:
+  - metadata: {name: keys}
+    spec:
+      observe: Full
+      template: {apiVersion: v1, kind: Secret, metadata: {name: keys, namespace: `+namespace+`}, stringData: {password: hunter2}}
+  - metadata: {name: large}
+    spec:
+      observe: Full
+      template: {apiVersion: v1, kind: ConfigMap, metadata: {name: large, namespace: `+namespace+`}, data: {small: a}}
+`)
+		DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "ka", "shop") })
+		Eventually(func() string { return condition(namespace, "kar/keys", "Observed", "status") }).Should(Equal("True"))
+		shown := gets(namespace, "secret", "keys")
+		Expect(shown.out).To(And(ContainSubstring("password: <redacted>"), ContainSubstring("type: Opaque # defaulted")))
+		Expect(shown.out + shown.err + get(hub, namespace, "kar/keys", ".status")).NotTo(Or(ContainSubstring("hunter2"), ContainSubstring("aHVudGVyMg")))
+
+		Eventually(func() string { return condition(namespace, "kar/large", "Observed", "status") }).Should(Equal("True"))
+		there(dev, `{apiVersion: v1, kind: ConfigMap, metadata: {name: large, namespace: `+namespace+`}, data: {large: "`+strings.Repeat("x", 300<<10)+`"}}`)
+		Eventually(func() string { return condition(namespace, "kar/large", "Observed", "reason") }).Should(Equal("TooLarge"))
+		shown = gets(namespace, "cm", "large")
+		Expect(shown.out).To(ContainSubstring("small: a"))
+		Expect(shown.err).To(ContainSubstring("larger than the 256 KiB that are shown; look at it on target dev"))
+	})
+})
