@@ -119,9 +119,9 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := c.hub.List(ctx, &members, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the resources of application %s: %w", req, err)
 	}
-	for i := range members.Items {
-		errs = append(errs, c.place(ctx, app, &members.Items[i]))
-	}
+	placed := make([]error, len(members.Items))
+	workqueue.ParallelizeUntil(ctx, hands, len(placed), func(i int) { placed[i] = c.place(ctx, app, &members.Items[i]) })
+	errs = append(errs, placed...)
 	errs = append(errs, c.report(ctx, app, members.Items, obstacles))
 	if err := errors.Join(errs...); err != nil {
 		return reconcile.Result{}, err

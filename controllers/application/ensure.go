@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -33,6 +34,10 @@ func IndexOwner(object client.Object) []string {
 	return nil
 }
 
+// hands is how many resources of one application are written at the same time.
+// Each write waits for the hub's webhooks, and an application may have hundreds.
+const hands = 8
+
 // obstacle is why a template has not become a resource, or not that of its
 // newest version.
 type obstacle struct {
@@ -53,23 +58,26 @@ func (c *Controller) ensure(ctx context.Context, app *v1alpha2.KubernetesApplica
 	if err := c.finalize(ctx, app, controllerutil.AddFinalizer); err != nil {
 		return nil, err
 	}
+	problems := policies.TemplateProblems(app) // admission may have been away
+	stand, errs := make([]*obstacle, len(problems)), make([]error, len(problems))
+	for _, wave := range waves(app.Spec.ResourceTemplates) {
+		workqueue.ParallelizeUntil(ctx, hands, len(wave), func(n int) {
+			i := wave[n]
+			if len(problems[i]) > 0 {
+				stand[i] = &obstacle{v1alpha1.ReasonInvalidTemplate, problems[i].ToAggregate().Error()}
+				return
+			}
+			stand[i], errs[i] = c.template(ctx, app, resourceOf(app, app.Spec.ResourceTemplates[i]))
+		})
+	}
+	errs = append(errs, ctx.Err()) // which leaves some undone
 	obstacles := map[string]obstacle{}
 	wanted := map[string]bool{}
-	var errs []error
-	problems := policies.TemplateProblems(app) // admission may have been away
-	for _, i := range inOrder(app.Spec.ResourceTemplates) {
-		template := app.Spec.ResourceTemplates[i]
-		name := template.Metadata.Name
-		wanted[name] = true
-		if len(problems[i]) > 0 {
-			obstacles[name] = obstacle{v1alpha1.ReasonInvalidTemplate, problems[i].ToAggregate().Error()}
-			continue
+	for i, template := range app.Spec.ResourceTemplates {
+		wanted[template.Metadata.Name] = true
+		if stand[i] != nil {
+			obstacles[template.Metadata.Name] = *stand[i]
 		}
-		stands, err := c.template(ctx, app, resourceOf(app, template))
-		if stands != nil {
-			obstacles[name] = *stands
-		}
-		errs = append(errs, err)
 	}
 	for i := range owned {
 		if !wanted[owned[i].Name] {

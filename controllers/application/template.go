@@ -1,7 +1,6 @@
 package application
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,7 +116,7 @@ func whose(resource metav1.Object) string {
 }
 
 // rank orders templates: namespaces, then definitions of kinds, then all that may
-// need them. Among equals their order stays.
+// need them.
 func rank(template v1alpha2.ResourceTemplate) int {
 	object := policies.Template(template.Spec.Template)
 	if object == nil {
@@ -132,13 +131,12 @@ func rank(template v1alpha2.ResourceTemplate) int {
 	return 2
 }
 
-// inOrder returns the indexes of an application's templates, in the order in
-// which their resources are made.
-func inOrder(templates []v1alpha2.ResourceTemplate) []int {
-	out := make([]int, len(templates))
-	for i := range out {
-		out[i] = i
+// waves returns the indexes of an application's templates, in the order in which
+// their resources are made: those of one wave at the same time.
+func waves(templates []v1alpha2.ResourceTemplate) [][]int {
+	byRank := make([][]int, 3)
+	for i := range templates {
+		byRank[rank(templates[i])] = append(byRank[rank(templates[i])], i)
 	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(rank(templates[a]), rank(templates[b])) })
-	return out
+	return byRank
 }

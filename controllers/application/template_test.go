@@ -31,12 +31,12 @@ const (
 	definition = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.org"}}`
 )
 
-func TestInOrder(t *testing.T) {
+func TestWaves(t *testing.T) {
 	templates := []v1alpha2.ResourceTemplate{
 		templateOf("settings", configMap), templateOf("things", definition), templateOf("broken", "{"),
 		templateOf("space", namespace), templateOf("more", definition),
 	}
-	if diff := cmp.Diff([]int{3, 1, 4, 0, 2}, inOrder(templates)); diff != "" {
+	if diff := cmp.Diff([][]int{{3}, {1, 4}, {0, 2}}, waves(templates)); diff != "" {
 		t.Errorf("namespaces come first, then definitions, else as written (-want +got):\n%s", diff)
 	}
 }
