@@ -197,11 +197,11 @@ func (w *world) hubItself(t *testing.T) {
 
 	// Somebody even forges Portico's marks on the native object.
 	native := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "web", Labels: map[string]string{v1alpha1.ManagedByLabel: "hub-of-this-test"},
+		Namespace: namespace, Name: "web", Labels: map[string]string{v1alpha1.ManagedByLabel: "hub-of-this-test", v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote},
 		Annotations: map[string]string{v1alpha1.ResourceNamespaceAnnotation: namespace, v1alpha1.ResourceNameAnnotation: "web-configmap"},
 	}, Data: map[string]string{"value": "the user's"}}
 	must(t, w.Create(t.Context(), native))
-	w.place(t, namespace, "web-configmap", "hub", configMap(namespace, "web", "projected"), func(resource *v1alpha1.KubernetesApplicationResource) {
+	w.place(t, namespace, "web-configmap", "hub", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":"web"}}`, namespace), func(resource *v1alpha1.KubernetesApplicationResource) {
 		resource.Labels = map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor}
 		resource.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: "v1", Kind: "ConfigMap", Name: native.Name, UID: native.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
