@@ -26,6 +26,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -117,7 +118,7 @@ func runControllers(ctx context.Context, group *errgroup.Group, kubeconfig strin
 
 func runInjector(ctx context.Context, group *errgroup.Group, cfg *rest.Config) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cmapi.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, cmapi.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return err
 		}
@@ -137,6 +138,7 @@ func runInjector(ctx context.Context, group *errgroup.Group, cfg *rest.Config) e
 		EnabledReconcilersFor: map[string]bool{
 			cainjector.MutatingWebhookConfigurationName:   true,
 			cainjector.ValidatingWebhookConfigurationName: true,
+			cainjector.CustomResourceDefinitionName:       true,
 		},
 	}); err != nil {
 		return err
