@@ -139,6 +139,11 @@ func (c *Controller) inquire(ctx context.Context, j *journey) ([]v1alpha1.Drift,
 	case err != nil: // a target that would refuse it cannot tell more than it shows
 		result = j.desired
 	}
+	if now, err := c.now(ctx, j); err != nil {
+		return nil, err
+	} else if now.GetResourceVersion() != live.GetResourceVersion() {
+		return nil, later(shortly) // what controllers there wrote meanwhile would seem to have drifted
+	}
 	return drifts(differing(written(result), written(live)), owners, policies.IsSecret(j.desired)), nil
 }
 
