@@ -80,16 +80,18 @@ func (s *session) drainTarget(ctx context.Context, name string, dryRun bool) err
 	}
 	var stayed []string
 	for _, u := range units {
-		switch why, err := s.move(ctx, u, name); {
+		switch now, err := s.move(ctx, u, name); {
 		case ctx.Err() != nil:
 			return s.ended(ctx, u, name)
 		case err != nil:
 			return fmt.Errorf("moving %s: %w", u, err)
-		case why != "":
-			s.say("%s", why)
+		case now.refusal != "":
+			s.say("%s", now.refusal)
 			stayed = append(stayed, u.String())
-		default:
+		case now.at == "":
 			s.say("%s has left target %s", u, name)
+		default:
+			s.say("%s has left target %s, and is on target %s", u, name, now.at)
 		}
 	}
 	if len(stayed) > 0 {
@@ -133,46 +135,46 @@ func (s *session) foresee(ctx context.Context, from string, units []unit) error 
 // may be of an earlier attempt.
 const patience = 2 * time.Second
 
-// move asks for a move and sees it through. It returns that the unit stays and
-// why, if it does, and takes the request back.
-func (s *session) move(ctx context.Context, u unit, from string) (why string, err error) {
+// move asks for a move and sees it through. A request that was refused is taken
+// back.
+func (s *session) move(ctx context.Context, u unit, from string) (now sight, err error) {
 	if err := s.ask(ctx, u, from); err != nil {
-		return "", err
+		return sight{}, err
 	}
 	var told string
 	var refused time.Time
 	err = wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		now, err := s.look(ctx, u, from)
-		if err != nil {
+		var err error
+		if now, err = s.look(ctx, u, from); err != nil {
 			return false, err
 		}
 		if now.progress != "" && now.progress != told {
 			told = now.progress
 			s.say("%s: %s", u, told)
 		}
-		why = now.refusal
 		switch {
-		case why == "":
+		case now.refusal == "":
 			refused = time.Time{}
 		case refused.IsZero():
 			refused = time.Now()
 		}
-		return now.gone || why != "" && time.Since(refused) >= patience, nil
+		return now.gone || now.refusal != "" && time.Since(refused) >= patience, nil
 	})
-	if err == nil && why == "" {
-		return "", nil
+	if err == nil && now.refusal == "" {
+		return now, nil
 	}
 	// What was not begun is taken back, also when somebody interrupts.
 	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return why, errors.Join(err, s.takeBack(back, u, from))
+	return now, errors.Join(err, s.takeBack(back, u, from))
 }
 
-// sight is how far a move has got.
+// sight is how far a move has got: why it stays, how it goes, or that it is done.
 type sight struct {
-	progress string
 	refusal  string
+	progress string
 	gone     bool
+	at       string // the target that it is on then, if any
 }
 
 func (s *session) look(ctx context.Context, u unit, from string) (sight, error) {
@@ -205,7 +207,7 @@ func (s *session) look(ctx context.Context, u unit, from string) (sight, error) 
 	case at == from:
 		return sight{}, nil
 	case here == 0:
-		return sight{gone: true}, nil
+		return sight{gone: true, at: at}, nil
 	}
 	slices.Sort(waiting)
 	progress := fmt.Sprintf("moves to target %s, %d of %d resources are still on %s", at, here, len(members), from)

@@ -62,8 +62,8 @@ var _ = Describe("kubectl portico drain", func() {
 		stop := capacity(namespace, dev, prod)
 		text, code = drains(namespace, "drain", "dev", "--timeout=3m")
 		Expect(stop()).To(BeNumerically(">=", 4))
-		Expect(text).To(And(ContainSubstring("target dev cordoned"), ContainSubstring("application default: moves to target prod"),
-			ContainSubstring("application default has left target dev"), ContainSubstring("resource settings has left target dev"),
+		Expect(text).To(And(ContainSubstring("target dev cordoned"),
+			ContainSubstring("application default has left target dev, and is on target prod"), ContainSubstring("resource settings has left target dev, and is on target prod"),
 			ContainSubstring("application pinned stays on target dev, which it is to leave: "), ContainSubstring("prod wants env=dev"),
 			ContainSubstring("1 of 3 stayed on target dev: application pinned")))
 		Expect(code).To(Equal(2))
@@ -88,7 +88,7 @@ var _ = Describe("kubectl portico drain", func() {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		text, code := drains(namespace, "drain", "dev", "--timeout=8s")
-		Expect(text).To(And(ContainSubstring("web-deployment is not ready there yet"), ContainSubstring("the time is up: application default was on its way")))
+		Expect(text).To(And(ContainSubstring("application default: moves to target prod, "), ContainSubstring("web-deployment is not ready there yet"), ContainSubstring("the time is up: application default was on its way")))
 		Expect(code).To(Equal(3))
 
 		By("interrupting it")
