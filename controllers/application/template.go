@@ -36,9 +36,7 @@ func resourceOf(app *v1alpha2.KubernetesApplication, template v1alpha2.ResourceT
 			Observe:   template.Spec.Observe,
 		},
 	}
-	if keys := templated(template.Metadata); keys != "" {
-		metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.TemplatedAnnotation, keys)
-	}
+	metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.TemplatedAnnotation, templated(template.Metadata))
 	metav1.SetMetaDataLabel(&resource.ObjectMeta, v1alpha1.ApplicationLabel, app.Name)
 	if target := app.Spec.TargetRef; target != nil {
 		resource.Spec.TargetRef = target.DeepCopy()
@@ -89,16 +87,24 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 	current.Spec.Secrets, current.Spec.Readiness = desired.Spec.Secrets, desired.Spec.Readiness
 	current.Spec.Observe = desired.Spec.Observe
 	ref := desired.OwnerReferences[0]
-	if i := slices.IndexFunc(current.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }); i >= 0 && current.OwnerReferences[i].UID != ref.UID {
+	switch i := slices.IndexFunc(current.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }); {
+	case i < 0:
+		current.OwnerReferences = append(current.OwnerReferences, ref)
+	case current.OwnerReferences[i].UID != ref.UID:
 		current.OwnerReferences[i] = ref
 	}
 }
 
-// madeBy tells whether a resource is an application's. The UID of one that was
-// restored from a backup is another, and its resources are still its own.
+// madeBy tells whether a resource is an application's. One that was restored from
+// a backup has another UID, and its resources are still its own, also when the backup
+// left owners out.
 func madeBy(resource metav1.Object, app *v1alpha2.KubernetesApplication) bool {
 	ref := metav1.GetControllerOf(resource)
-	return ref != nil && isApplication(ref) && ref.Name == app.Name
+	if ref == nil {
+		_, templated := resource.GetAnnotations()[v1alpha1.TemplatedAnnotation]
+		return templated && resource.GetLabels()[v1alpha1.ApplicationLabel] == app.Name
+	}
+	return isApplication(ref) && ref.Name == app.Name
 }
 
 func isApplication(ref *metav1.OwnerReference) bool {

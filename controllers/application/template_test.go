@@ -71,6 +71,12 @@ func TestRevise(t *testing.T) {
 	if diff := cmp.Diff(want, current); diff != "" {
 		t.Errorf("what the template no longer says goes, and nothing else (-want +got):\n%s", diff)
 	}
+
+	current.OwnerReferences = nil
+	revise(current, resourceOf(restored, changed))
+	if diff := cmp.Diff(want, current); diff != "" {
+		t.Errorf("an owner that a backup left out comes again (-want +got):\n%s", diff)
+	}
 }
 
 func TestWhose(t *testing.T) {
@@ -81,6 +87,8 @@ func TestWhose(t *testing.T) {
 		return r
 	}
 	const ours = "workload.crossplane.io/v1alpha1"
+	lost := resourceOf(app, templateOf("web", configMap))
+	lost.OwnerReferences = nil
 	cases := map[string]struct {
 		reason   string
 		resource *v1alpha1.KubernetesApplicationResource
@@ -91,6 +99,7 @@ func TestWhose(t *testing.T) {
 		"Another": {"Another application's is not ours.", owned(ours, "KubernetesApplication", "bar", "1"), false, "belongs to KubernetesApplication bar"},
 		"Native":  {"Nor is one that came in by the front door.", owned("apps/v1", "Deployment", "shop", "1"), false, "belongs to Deployment shop"},
 		"Nobody":  {"One that nobody controls is not adopted.", resource("web"), false, "was made by hand; no application takes it over"},
+		"Lost":    {"One that lost its owner in a backup is ours.", lost, true, "was made by hand; no application takes it over"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

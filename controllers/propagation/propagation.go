@@ -359,6 +359,12 @@ func orphaned(resource *v1alpha1.KubernetesApplicationResource) bool {
 	if deletion, _ := policies.DeletionOf(resource); deletion == v1alpha1.DeletionOrphan && resource.DeletionTimestamp != nil {
 		return true
 	}
+	return ownerless(resource)
+}
+
+// ownerless tells a front-door resource that lost its native object, or was restored
+// from a backup without it.
+func ownerless(resource *v1alpha1.KubernetesApplicationResource) bool {
 	return resource.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && metav1.GetControllerOf(resource) == nil
 }
 

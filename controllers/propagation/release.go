@@ -25,14 +25,9 @@ func (c *Controller) release(ctx context.Context, j *journey) error {
 	if j.resource.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
 		return errWait // it was released, and waits for others
 	}
-	if j.standing == inSync || j.standing == drifted {
-		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
-			return err
-		}
-		j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
-			"%s stays on target %s, without Portico's marks, and is nobody's", policies.Remote(j.resource), j.target.Name)})
-	}
-	if err := c.retract(ctx, j, c.unmarkObject); err != nil {
+	if ownerless(j.resource) && j.stranger() {
+		j.leaveBehind("the object")
+	} else if err := c.disclaim(ctx, j); err != nil {
 		return err
 	}
 	if j.resource.Spec.LeavingTargetRef != nil {
@@ -50,6 +45,18 @@ func (c *Controller) release(ctx context.Context, j *journey) error {
 		return fmt.Errorf("deleting the released resource %s: %w", client.ObjectKeyFromObject(j.resource), err)
 	}
 	return errWait
+}
+
+// disclaim makes the object, and what it took along, nobody's.
+func (c *Controller) disclaim(ctx context.Context, j *journey) error {
+	if j.standing == inSync || j.standing == drifted {
+		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
+			return err
+		}
+		j.story = append(j.story, narrate.Event{Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
+			"%s stays on target %s, without Portico's marks, and is nobody's", policies.Remote(j.resource), j.target.Name)})
+	}
+	return c.retract(ctx, j, c.unmarkObject)
 }
 
 // marks are the annotations Portico puts on a target's objects.

@@ -15,54 +15,67 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/policies"
 )
 
-// A hub that is restored from a backup has its objects again under other UIDs. A
-// resource then names an owner that is gone, and the garbage collector deletes it,
-// while another of its name is made for the owner that came in its place. That one
-// has the object on the target next: nothing there is deleted, nor made again.
+// A hub that is restored from a backup has its objects again under other UIDs, in
+// any order. A resource then names an owner that is gone, and the garbage collector
+// deletes it; or it names none, because backups leave owners out. Another of its name
+// is made for the owner, once that has come again. That one has the object on the
+// target next: nothing there is deleted, nor made again.
 //
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get
 
 // stranger tells whether the object on the target was never written for this very
-// resource, but for one of its name.
+// resource, but for one of its name. A resource that its user wrote has what it finds.
 func (j *journey) stranger() bool {
-	return (j.standing == inSync || j.standing == drifted) && metav1.GetControllerOf(j.resource) != nil &&
+	return (j.standing == inSync || j.standing == drifted) && (metav1.GetControllerOf(j.resource) != nil || ownerless(j.resource)) &&
 		j.observed.GetAnnotations()[v1alpha1.ResourceUIDAnnotation] != string(j.resource.UID)
 }
 
-// inherit ends the journey of a resource whose owner has come again under another
-// UID: the object on the target is not for it to write.
+// inherit ends the journey of a resource whose owner is gone, or has come again
+// under another UID: the object on the target is not for it to write.
 func (c *Controller) inherit(ctx context.Context, j *journey) error {
 	if !j.stranger() {
 		return nil
 	}
-	heir, err := c.heir(ctx, j.resource)
-	if err != nil || heir == "" {
+	lacks, err := c.lacks(ctx, j.resource)
+	if err != nil || lacks == "" {
 		return err
 	}
-	j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying,
-		fmt.Sprintf("this resource was restored together with %s, which is another object now, and gets a resource of its own", heir))
+	j.set(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, fmt.Sprintf(
+		"this resource was restored without %s that it was made for; another is made for the one that comes, and has %s on target %s",
+		lacks, policies.Remote(j.resource), j.target.Name))
 	return later(nowAndThen)
 }
 
 // bequeath lets a resource that is being deleted go without its object, and tells
-// whether it did: its owner has come again, and the object is for its next resource.
+// whether it did: the object is for the next resource of its owner.
 func (c *Controller) bequeath(ctx context.Context, j *journey) (bool, error) {
 	if !j.stranger() || j.resource.Spec.LeavingTargetRef != nil {
 		return false, nil
 	}
-	heir, err := c.heir(ctx, j.resource)
-	if err != nil || heir == "" {
+	lacks, err := c.lacks(ctx, j.resource)
+	if err != nil || lacks == "" {
 		return false, err
 	}
-	j.done = true
+	j.leaveBehind(lacks)
 	return true, client.IgnoreNotFound(c.finalize(ctx, j.resource, controllerutil.RemoveFinalizer))
 }
 
-// heir names the object that has come in the place of a resource's owner, and asks
-// for the same resource; "" when there is none.
-func (c *Controller) heir(ctx context.Context, resource *v1alpha1.KubernetesApplicationResource) (string, error) {
+// leaveBehind tells of an object that stays as it is, for somebody who may come.
+func (j *journey) leaveBehind(lacks string) {
+	j.done = true
+	j.story = append(j.story, narrate.Event{Warning: true, Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
+		"%s stays on target %s: this resource was restored without %s that it was made for; if that does not come again, delete it there",
+		policies.Remote(j.resource), j.target.Name, lacks)})
+}
+
+// lacks names the owner that a resource was made for, if that is gone, or if
+// another that asks for the same resource has come in its place; "" when there is
+// nothing to wait for.
+func (c *Controller) lacks(ctx context.Context, resource *v1alpha1.KubernetesApplicationResource) (string, error) {
 	ref := metav1.GetControllerOf(resource)
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	_, native := kinds.For(gvk)
@@ -77,14 +90,18 @@ func (c *Controller) heir(ctx context.Context, resource *v1alpha1.KubernetesAppl
 	default:
 		return "", nil // of a kind that Portico does not read
 	}
+	what := fmt.Sprintf("the %s %s", ref.Kind, ref.Name)
 	err := c.live.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: ref.Name}, owner)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
+		return what, nil
+	}
+	if err != nil {
 		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)
 	}
-	if err != nil || owner.GetUID() == ref.UID || owner.GetDeletionTimestamp() != nil || !asksFor(owner, resource.Name) {
+	if owner.GetUID() == ref.UID || owner.GetDeletionTimestamp() != nil || !asksFor(owner, resource.Name) {
 		return "", nil
 	}
-	return ref.Kind + " " + ref.Name, nil
+	return what, nil
 }
 
 // asksFor tells whether an owner has a resource of a name made for it.

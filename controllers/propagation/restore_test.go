@@ -15,8 +15,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// TestHeir is about resources whose owners had the UID "old".
-func TestHeir(t *testing.T) {
+// TestLacks is about resources whose owners had the UID "old".
+func TestLacks(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1alpha2.AddToScheme, appsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -40,10 +40,10 @@ func TestHeir(t *testing.T) {
 		want   string
 	}{
 		"Same":        {reason: "Its owner is there.", owner: native, hub: []client.Object{deployment("old", "remote")}},
-		"Gone":        {reason: "Its owner was deleted, and so is what it had.", owner: native},
-		"Again":       {reason: "Its owner has come again.", owner: native, hub: []client.Object{deployment("new", "remote")}, want: "Deployment web"},
+		"Gone":        {reason: "Its owner is not there yet.", owner: native, want: "the Deployment web"},
+		"Again":       {reason: "Its owner has come again.", owner: native, hub: []client.Object{deployment("new", "remote")}, want: "the Deployment web"},
 		"Home":        {reason: "What runs here now has no resource.", owner: native, hub: []client.Object{deployment("new", "local")}},
-		"Templated":   {reason: "The same of an application.", owner: templates, hub: []client.Object{app("new", "web-deployment")}, want: "KubernetesApplication web"},
+		"Templated":   {reason: "The same of an application.", owner: templates, hub: []client.Object{app("new", "web-deployment")}, want: "the KubernetesApplication web"},
 		"Untemplated": {reason: "It does not ask for this resource any more.", owner: templates, hub: []client.Object{app("new", "other")}},
 		"Unread":      {reason: "Of other owners nothing is known.", owner: metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Pack", Name: "web", UID: "old", Controller: new(true)}},
 	} {
@@ -51,9 +51,9 @@ func TestHeir(t *testing.T) {
 			c := &Controller{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.hub...).Build()}
 			resource := templated(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: team-a}}`)
 			resource.Name, resource.OwnerReferences = "web-deployment", []metav1.OwnerReference{tc.owner}
-			got, err := c.heir(t.Context(), resource)
+			got, err := c.lacks(t.Context(), resource)
 			if err != nil || got != tc.want {
-				t.Errorf("heir %q (%v), want %q: %s", got, err, tc.want, tc.reason)
+				t.Errorf("lacks %q (%v), want %q: %s", got, err, tc.want, tc.reason)
 			}
 		})
 	}
@@ -67,6 +67,11 @@ func TestStranger(t *testing.T) {
 	if j.stranger() {
 		t.Error("a resource that nobody owns is deleted by nobody but its user")
 	}
+	resource.Labels = map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor}
+	if !j.stranger() {
+		t.Error("the resource was restored without its native object, and the object was written for the one before")
+	}
+	resource.Labels = nil
 	resource.OwnerReferences = []metav1.OwnerReference{{Name: "web", Controller: new(true)}}
 	if !j.stranger() {
 		t.Error("the object was written for another resource of that name")

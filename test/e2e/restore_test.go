@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,11 +15,17 @@ import (
 // cannot bring back.
 func backup(namespace string, objects ...string) (restore func()) {
 	GinkgoHelper()
+	return backupWithout(nil, namespace, objects...)
+}
+
+// backupWithout saves them without some of their metadata.
+func backupWithout(more []string, namespace string, objects ...string) (restore func()) {
+	GinkgoHelper()
 	var saved []string
 	for _, name := range objects {
 		object := &unstructured.Unstructured{}
 		Expect(json.Unmarshal([]byte(kubectl(hub, "-n", namespace, "get", name, "-o", "json")), &object.Object)).To(Succeed())
-		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+		for _, field := range append([]string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"}, more...) {
 			unstructured.RemoveNestedField(object.Object, "metadata", field)
 		}
 		delete(object.Object, "status")
@@ -107,6 +114,55 @@ var _ = Describe("A hub that is restored from a backup", func() {
 			return names(dev, namespace, "deployment,pods,configmap", "-l", "workload.crossplane.io/managed-by")
 		}).Should(BeEmpty())
 	}, NodeTimeout(5*time.Minute))
+
+	for _, without := range [][]string{nil, {"ownerReferences", "finalizers"}} { // the latter is what Velero leaves out
+		It(fmt.Sprintf("may have resources before their owners, and without %q", without), func(ctx context.Context) {
+			namespace := newNamespace(dev)
+			forget(namespace)
+			for _, secret := range []string{"sql", "registry"} {
+				kubectl(hub, "-n", namespace, "create", "secret", "generic", secret, "--from-literal=password=first")
+			}
+			kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-literal=mode=fast")
+			apply(namespace, needy())
+			apply(namespace, templating(settingsOf(namespace, "one", "a: b")))
+			rolledOut(namespace, "web")
+			Eventually(func() string { return condition(namespace, "kar/part-0", "Synced", "status") }).Should(Equal("True"))
+			remotes := func() string {
+				return get(dev, namespace, "deployment,pods,configmap/one,secret/web-deployment-sql,configmap/web-deployment-settings", ".items[*].metadata.uid}{.items[*].status.containerStatuses[*].restartCount")
+			}
+			before := remotes()
+			resources := backupWithout(without, namespace, "kar/web-deployment", "kar/part-0")
+			owners := backup(namespace, "deployment/web", "ka/shop")
+			installed := uninstalled(ctx)
+			for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0"} {
+				kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+			}
+			kubectl(hub, "-n", namespace, "delete", "ka,kar,deployment", "--all", "--timeout=60s")
+			installed()
+
+			resources()
+			By("Portico seeing what has no owner")
+			Eventually(func() string { return get(hub, namespace, "kar/web-deployment", ".metadata.name") }).Should(BeEmpty())
+			Expect(remotes()).To(Equal(before))
+			owners()
+			for resource, object := range map[string]string{"web-deployment": "deployment/web", "part-0": "configmap/one"} {
+				Eventually(func(g Gomega) {
+					g.Expect(condition(namespace, "kar/"+resource, "Synced", "status")).To(Equal("True"))
+					g.Expect(get(hub, namespace, "kar/"+resource, ".metadata.ownerReferences[*].name")).NotTo(BeEmpty())
+					g.Expect(get(dev, namespace, object, `.metadata.annotations.kubernetesapplicationresource\.workload\.crossplane\.io/uid`)).
+						To(Equal(get(hub, namespace, "kar/"+resource, ".metadata.uid")))
+				}).Should(Succeed(), resource)
+			}
+			rolledOut(namespace, "web")
+			Expect(remotes()).To(Equal(before))
+
+			By("deleting what is deleted from then on")
+			kubectl(hub, "-n", namespace, "delete", "deployment/web", "ka/shop", "--timeout=60s")
+			Eventually(func() []string {
+				return names(dev, namespace, "deployment,pods,configmap,secret", "-l", "workload.crossplane.io/managed-by")
+			}).Should(BeEmpty())
+		}, NodeTimeout(5*time.Minute))
+	}
 
 	It("makes the resources of native objects anew when only those are restored", func(ctx context.Context) {
 		namespace := newNamespace(dev)

@@ -75,7 +75,9 @@ const (
 	IntentAnnotation = Group + "/intent"
 	// TemplatedAnnotation on a KubernetesApplicationResource lists the labels and
 	// annotations that its application's template gave it, so that those that the
-	// template no longer has are told from those of others.
+	// template no longer has are told from those of others; it is there, and empty,
+	// also when there are none. It tells whose a resource is whose owner was left
+	// out of a backup.
 	TemplatedAnnotation = Group + "/templated"
 	// RollAnnotation, with the value "true", on a Deployment or its
 	// KubernetesApplicationResource, replaces its Pods on the target when
