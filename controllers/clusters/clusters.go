@@ -29,7 +29,9 @@ type Listener interface {
 	// TargetChanged is called when a target starts or stops answering, and when
 	// its connection is made anew.
 	TargetChanged(target types.NamespacedName)
-	// ObjectChanged is called when an object of a resource changes on a target.
+	// ObjectChanged is called when an object of a resource changes on a target. The
+	// resource is in the target's namespace: what other namespaces have on the same
+	// cluster is for their own targets to tell.
 	ObjectChanged(target, resource types.NamespacedName)
 }
 

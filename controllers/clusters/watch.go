@@ -211,7 +211,7 @@ func (c *Connection) handler() toolscache.ResourceEventHandler {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
-		if o, ok := object.(metav1.Object); ok {
+		if o, ok := object.(metav1.Object); ok && ResourceOf(o).Namespace == c.target.Namespace {
 			c.listener.ObjectChanged(c.target, ResourceOf(o))
 		}
 	}

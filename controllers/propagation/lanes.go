@@ -41,13 +41,14 @@ func (l *lanes) start(ctx context.Context) {
 }
 
 // add queues a resource in its target's lane, which it opens when there is
-// none. fresh forgets how often the resource failed: something changed.
-func (l *lanes) add(target, resource types.NamespacedName, fresh bool) {
+// none. A resource is in the namespace of its target. fresh forgets how often it
+// failed: something changed.
+func (l *lanes) add(target types.NamespacedName, resource string, fresh bool) {
 	queue := l.open(target)
 	if queue == nil {
 		return
 	}
-	req := reconcile.Request{NamespacedName: resource}
+	req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: target.Namespace, Name: resource}}
 	if fresh {
 		queue.Forget(req)
 	}

@@ -41,7 +41,7 @@ func TestLanes(t *testing.T) {
 					<-ctx.Done()
 					return reconcile.Result{}, nil
 				}
-				arrived <- target.Name + " " + req.Name
+				arrived <- target.Name + " " + req.String()
 				return reconcile.Result{}, nil
 			})
 		},
@@ -58,22 +58,22 @@ func TestLanes(t *testing.T) {
 		}
 	}
 
-	l.add(answers, types.NamespacedName{Name: "early"}, false)
+	l.add(answers, "early", false)
 	if l.byTarget != nil {
 		t.Error("a lane was opened before its time")
 	}
 	l.start(ctx)
 	for _, name := range []string{"a", "b", "c", "d"} {
-		l.add(hangs, types.NamespacedName{Name: name}, false)
+		l.add(hangs, name, false)
 	}
-	l.add(answers, types.NamespacedName{Name: "first"}, false)
-	expect("answers first")
+	l.add(answers, "first", false)
+	expect("answers team-a/first")
 	l.close(answers)
 	l.close(answers)
-	l.add(answers, types.NamespacedName{Name: "second"}, true)
-	expect("answers second")
+	l.add(answers, "second", true)
+	expect("answers team-a/second")
 	stop()
-	l.add(types.NamespacedName{Name: "late"}, types.NamespacedName{Name: "a"}, false)
+	l.add(types.NamespacedName{Name: "late"}, "a", false)
 	if _, opened := l.byTarget[types.NamespacedName{Name: "late"}]; opened {
 		t.Error("a lane was opened after the end")
 	}

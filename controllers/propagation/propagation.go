@@ -204,14 +204,14 @@ func (c *Controller) TargetChanged(target types.NamespacedName) {
 
 // ObjectChanged implements clusters.Listener.
 func (c *Controller) ObjectChanged(target, resource types.NamespacedName) {
-	c.lanes.add(target, resource, false)
+	c.lanes.add(target, resource.Name, false)
 	c.tellWhoAwaits(resource)
 }
 
 // enqueue queues a resource in the lane of every target it is on.
 func (c *Controller) enqueue(resource *v1alpha1.KubernetesApplicationResource, fresh bool) {
 	for _, name := range policies.TargetsOf(resource) {
-		c.lanes.add(types.NamespacedName{Namespace: resource.Namespace, Name: name}, client.ObjectKeyFromObject(resource), fresh)
+		c.lanes.add(types.NamespacedName{Namespace: resource.Namespace, Name: name}, resource.Name, fresh)
 	}
 }
 
