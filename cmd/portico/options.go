@@ -86,7 +86,7 @@ func NewOptions() *Options {
 
 		TargetProbeInterval: 10 * time.Second,
 		TargetTimeout:       10 * time.Second,
-		TargetWorkers:       4,
+		TargetWorkers:       8,
 		TargetQPS:           200,
 		TargetBurst:         400,
 		ExpiryWarning:       7 * 24 * time.Hour,

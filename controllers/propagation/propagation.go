@@ -42,7 +42,7 @@ type Options struct {
 	HubID string
 	// Frontier is what targets let in by default.
 	Frontier policies.Frontier
-	// Workers for each target. Default 4.
+	// Workers for each target. Default 8.
 	Workers int
 	// Resync is how often a resource is looked at without a reason, as a
 	// safety net; jittered. Default 10 minutes.
@@ -79,7 +79,7 @@ func IndexTarget(object client.Object) []string {
 // New returns the controller. It runs once started, by the manager's leader.
 func New(mgr manager.Manager, targets *clusters.Clusters, o Options) *Controller {
 	if o.Workers == 0 {
-		o.Workers = 4
+		o.Workers = 8
 	}
 	if o.Resync == 0 {
 		o.Resync = 10 * time.Minute
