@@ -211,8 +211,12 @@ func (c *Connection) handler() toolscache.ResourceEventHandler {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
-		if o, ok := object.(metav1.Object); ok && ResourceOf(o).Namespace == c.target.Namespace {
-			c.listener.ObjectChanged(c.target, ResourceOf(o))
+		o, ok := object.(metav1.Object)
+		if !ok {
+			return
+		}
+		if resource := ResourceOf(o); resource.Namespace == c.target.Namespace {
+			c.listener.ObjectChanged(c.target, resource)
 		}
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{

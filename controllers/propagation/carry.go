@@ -19,7 +19,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
@@ -200,11 +199,10 @@ func (c *Controller) carry(ctx context.Context, j *journey) error {
 		return c.held(ctx, j, v1alpha1.ReasonNoNamespace, fmt.Sprintf("%s %s is in no namespace, so nothing can be sent next to it",
 			j.desired.GetKind(), j.desired.GetName()), errWait)
 	}
-	if len(j.luggage) > 0 && !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
-		if err := c.finalize(ctx, j.resource, controllerutil.AddFinalizer); err != nil {
+	if len(j.luggage) > 0 {
+		if err := c.keepUntilGone(ctx, j); err != nil {
 			return err
 		}
-		j.before = withStatus(j.resource, j.before)
 	}
 	copies, err := c.copies(ctx, j)
 	if err != nil {
@@ -270,7 +268,7 @@ func (c *Controller) held(ctx context.Context, j *journey, reason, problem strin
 	message := fmt.Sprintf("%s; %s %s waits for that", problem, j.desired.GetKind(), j.desired.GetName())
 	j.set(v1alpha1.SecretsReady, metav1.ConditionFalse, reason, message)
 	switch {
-	case j.standing == inSync || j.standing == drifted:
+	case j.standing.ours():
 		if err := c.observe(ctx, j); err != nil {
 			return err
 		}
@@ -327,7 +325,7 @@ func (c *Controller) place(ctx context.Context, j *journey, l *luggage, copies [
 	}
 	ours := observed == nil || belongs(observed, j.resource, c.options.HubID)
 	if !ours && policies.AdoptionOf(j.resource) == v1alpha1.AdoptNever {
-		return v1alpha1.ReasonOwnershipConflict, othersCopy(j.target.Name, l, observed, c.options.HubID), later(nowAndThen)
+		return v1alpha1.ReasonOwnershipConflict, othersAre(j.target.Name, l.Kind, l.copy, observed, c.options.HubID), later(nowAndThen)
 	}
 	uid := c.sources.recall(origin{l.Kind, j.resource.Namespace, l.Name}).uid
 	if observed != nil && ours && digestOf(observed) == l.digest && fingerprint(uid, travelling(observed)) == l.digest {
@@ -343,7 +341,7 @@ func (c *Controller) place(ctx context.Context, j *journey, l *luggage, copies [
 	}
 	desired := desireCopy(j.resource, *l, namespace, c.options.HubID)
 	if !ours && !takesCopy(desired, observed, j.resource) {
-		return v1alpha1.ReasonOwnershipConflict, othersCopy(j.target.Name, l, observed, c.options.HubID), later(nowAndThen)
+		return v1alpha1.ReasonOwnershipConflict, othersAre(j.target.Name, l.Kind, l.copy, observed, c.options.HubID), later(nowAndThen)
 	}
 	if observed != nil && len(differences(desired.Object, observed.Object)) == 0 {
 		return "", "", nil // somebody there added to it
@@ -360,11 +358,7 @@ func (c *Controller) unplaced(j *journey, l *luggage, err error) (string, string
 	if clusters.Lost(err) || errors.As(err, &pause) {
 		return "", "", c.lost(j, err)
 	}
-	var status apierrors.APIStatus
-	message := err.Error()
-	if errors.As(err, &status) {
-		message = status.Status().Message
-	}
+	message := inItsWords(err)
 	return v1alpha1.ReasonRefused, fmt.Sprintf("target %s refused %s %s: %s", j.target.Name, l.Kind, l.copy, message),
 		fmt.Errorf("applying %s to target %s: %s", l.Kind, j.target.Name, message)
 }

@@ -177,17 +177,6 @@ func yielded(yields []claim) string {
 	return ", but for what an autoscaler there decides: " + list(yields)
 }
 
-// mostClaims bounds a message.
-const mostClaims = 10
-
 func list(all []claim) string {
-	parts := make([]string, 0, len(all))
-	for i, c := range all {
-		if i == mostClaims {
-			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s, managed by %q", c.path, c.manager))
-	}
-	return strings.Join(parts, "; ")
+	return enumerate(all, "; ", func(c claim) string { return fmt.Sprintf("%s, managed by %q", c.path, c.manager) })
 }

@@ -40,7 +40,7 @@ func (c *Controller) stance(ctx context.Context, j *journey) error {
 	if j.drift = policy; len(malformed) == 0 {
 		return nil
 	}
-	if j.standing == inSync || j.standing == drifted {
+	if j.standing.ours() {
 		if err := c.observe(ctx, j); err != nil {
 			return err
 		}
@@ -231,7 +231,6 @@ func show(value any) string {
 func (c *Controller) tellDrift(j *journey, now []v1alpha1.Drift) {
 	before := j.before.Status.Drift
 	what := fmt.Sprintf("%s %s", j.desired.GetKind(), j.desired.GetName())
-	j.resource.Status.Drift = now[:min(len(now), mostDrifts)]
 	switch {
 	case j.drift != v1alpha1.DriftReport:
 		j.resource.Status.Drift = nil
@@ -244,6 +243,7 @@ func (c *Controller) tellDrift(j *journey, now []v1alpha1.Drift) {
 				Note: fmt.Sprintf("%s is on target %s as it was applied again", what, j.target.Name)})
 		}
 	default:
+		j.resource.Status.Drift = now[:min(len(now), mostDrifts)]
 		j.set(v1alpha1.Drifted, metav1.ConditionTrue, v1alpha1.ReasonChangedOnTarget,
 			fmt.Sprintf("%s was changed on target %s, and is left so: %s", what, j.target.Name, listDrifts(now)))
 		news := slices.DeleteFunc(slices.Clone(j.resource.Status.Drift), func(d v1alpha1.Drift) bool {
@@ -258,19 +258,12 @@ func (c *Controller) tellDrift(j *journey, now []v1alpha1.Drift) {
 
 // listDrifts names fields, and no values.
 func listDrifts(all []v1alpha1.Drift) string {
-	parts := make([]string, 0, len(all))
-	for i, d := range all {
-		if i == mostClaims {
-			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
-			break
-		}
+	return enumerate(all, ", ", func(d v1alpha1.Drift) string {
 		if d.Manager != "" {
-			parts = append(parts, fmt.Sprintf("%s by %q", d.Path, d.Manager))
-			continue
+			return fmt.Sprintf("%s by %q", d.Path, d.Manager)
 		}
-		parts = append(parts, d.Path)
-	}
-	return strings.Join(parts, ", ")
+		return d.Path
+	})
 }
 
 // deletedThere tells an object that somebody deleted on the target, where that is

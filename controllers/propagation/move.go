@@ -174,7 +174,7 @@ func (c *Controller) tellCompanions(before, after any) {
 // shared tells whether the object is the one on the new target as well: both lead
 // to one cluster, which was published twice.
 func (c *Controller) shared(ctx context.Context, j *journey) (bool, error) {
-	if j.standing != inSync && j.standing != drifted || j.resource.Spec.TargetRef == nil || j.resource.DeletionTimestamp != nil || orphaned(j.resource) {
+	if !j.standing.ours() || j.resource.Spec.TargetRef == nil || j.resource.DeletionTimestamp != nil || orphaned(j.resource) {
 		return false, nil
 	}
 	to := j.resource.Spec.TargetRef.Name
@@ -203,7 +203,7 @@ func (c *Controller) leave(ctx context.Context, j *journey) error {
 		return err
 	}
 	switch {
-	case j.standing != inSync && j.standing != drifted || shared:
+	case !j.standing.ours() || shared:
 	case orphaned(j.resource):
 		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
 			return err

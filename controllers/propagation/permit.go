@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,13 +46,12 @@ func (c *Controller) permit(ctx context.Context, j *journey) error {
 	if why == "" {
 		return nil
 	}
-	if j.standing == inSync || j.standing == drifted {
+	if j.standing.ours() {
 		if err := c.observe(ctx, j); err != nil {
 			return err
 		}
-	} else if !j.moving() {
-		j.resource.Status.Remote, j.resource.Status.ObservedHubGeneration = nil, 0
-		j.set(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+j.target.Name)
+	} else {
+		j.nothingThere()
 	}
 	j.fail(v1alpha1.ReasonNotAllowed, fmt.Sprintf("target %s %s", j.target.Name, why))
 	return errNotAllowed

@@ -31,6 +31,9 @@ const (
 	itself standing = "Itself"
 )
 
+// ours tells whether the object is the resource's.
+func (s standing) ours() bool { return s == inSync || s == drifted }
+
 // desire returns the object to apply for a resource: its template, with the
 // marks that say whose it is, and a digest of all that.
 func desire(resource *v1alpha1.KubernetesApplicationResource, hubID string) (*unstructured.Unstructured, error) {

@@ -49,7 +49,7 @@ func (c *Controller) release(ctx context.Context, j *journey) error {
 
 // disclaim makes the object, and what it took along, nobody's.
 func (c *Controller) disclaim(ctx context.Context, j *journey) error {
-	if j.standing == inSync || j.standing == drifted {
+	if j.standing.ours() {
 		if err := c.unmarkObject(ctx, j, j.desired); err != nil {
 			return err
 		}

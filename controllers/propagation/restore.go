@@ -30,7 +30,7 @@ import (
 // stranger tells whether the object on the target was never written for this very
 // resource, but for one of its name. A resource that its user wrote has what it finds.
 func (j *journey) stranger() bool {
-	return (j.standing == inSync || j.standing == drifted) && (metav1.GetControllerOf(j.resource) != nil || ownerless(j.resource)) &&
+	return j.standing.ours() && (metav1.GetControllerOf(j.resource) != nil || ownerless(j.resource)) &&
 		j.observed.GetAnnotations()[v1alpha1.ResourceUIDAnnotation] != string(j.resource.UID)
 }
 

@@ -27,7 +27,7 @@ func (c *Controller) withdraw(ctx context.Context, j *journey) error {
 	if !controllerutil.ContainsFinalizer(j.resource, v1alpha1.PropagationFinalizer) {
 		return errWait
 	}
-	if j.standing != inSync && j.standing != drifted {
+	if !j.standing.ours() {
 		return c.letGo(ctx, j)
 	}
 	j.resource.Status.State = v1alpha1.StateDeleting

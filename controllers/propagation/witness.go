@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,15 +85,9 @@ func shows(shown *apiextensionsv1.JSON, object *unstructured.Unstructured) bool 
 }
 
 func sameOwners(a, b []v1alpha1.FieldOwner) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Manager != b[i].Manager || !kinds.SameJSON(a[i].Fields.Raw, b[i].Fields.Raw) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(a, b v1alpha1.FieldOwner) bool {
+		return a.Manager == b.Manager && kinds.SameJSON(a.Fields.Raw, b.Fields.Raw)
+	})
 }
 
 // conceal stops showing what is not asked for any more, and what is not there.

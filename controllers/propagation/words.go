@@ -3,6 +3,7 @@ package propagation
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,11 +41,26 @@ func others(target string, desired, observed *unstructured.Unstructured, at stan
 			"choose another target, or use a KubernetesApplicationResource whose template names another namespace",
 			desired.GetKind(), desired.GetName(), target)
 	}
-	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched: %s",
-		desired.GetKind(), desired.GetName(), target, owner(observed, hubID), wayIn(observed, resource))
+	return othersAre(target, desired.GetKind(), desired.GetName(), observed, hubID) + ": " + wayIn(observed, resource)
 }
 
-// othersCopy says the same of a copy.
-func othersCopy(target string, l *luggage, observed *unstructured.Unstructured, hubID string) string {
-	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched", l.Kind, l.copy, target, owner(observed, hubID))
+// othersAre is the part of that without a way out.
+func othersAre(target, kind, name string, observed *unstructured.Unstructured, hubID string) string {
+	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched", kind, name, target, owner(observed, hubID))
+}
+
+// mostListed bounds a message.
+const mostListed = 10
+
+// enumerate writes a list, and of a long one how many more there are.
+func enumerate[T any](all []T, separator string, write func(T) string) string {
+	parts := make([]string, 0, len(all))
+	for i, item := range all {
+		if i == mostListed {
+			parts = append(parts, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		parts = append(parts, write(item))
+	}
+	return strings.Join(parts, separator)
 }

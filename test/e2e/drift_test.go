@@ -113,15 +113,7 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web(reporting...))
 		rolledOut(namespace, "web")
-		there(dev, `
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: web, namespace: `+namespace+`}
-spec:
-  minReplicas: 4
-  maxReplicas: 6
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-`)
+		there(dev, autoscaler(namespace))
 		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=strategic", "-p", `{"metadata":{"annotations":{"theirs":"kept"}},"spec":{"template":{
 			"spec":{"containers":[{"name":"sidecar","image":"envoy:1"}]}}}}`)
 		Eventually(replicas(namespace)).Should(Equal("4"))

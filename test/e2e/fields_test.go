@@ -21,6 +21,19 @@ spec:
 	Expect(r.failed).NotTo(HaveOccurred(), r.err)
 }
 
+// autoscaler is one on a target, that keeps four to six Pods of Deployment web.
+func autoscaler(namespace string) string {
+	return `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: ` + namespace + `}
+spec:
+  minReplicas: 4
+  maxReplicas: 6
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+`
+}
+
 var _ = Describe("What others set on a target", func() {
 	image := ".spec.template.spec.containers[?(@.name=='web')].image"
 
@@ -59,15 +72,7 @@ var _ = Describe("What others set on a target", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
-		there(dev, `
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: web, namespace: `+namespace+`}
-spec:
-  minReplicas: 4
-  maxReplicas: 6
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-`)
+		there(dev, autoscaler(namespace))
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.replicas") }).Should(Equal("4"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "message") }).
 			Should(And(ContainSubstring("autoscaler"), ContainSubstring(".spec.replicas")))
