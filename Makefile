@@ -4,7 +4,7 @@
 TOOL := go tool -modfile=test/tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help toolchain kube build up demo down test fuzz bench verify generate manifests fmt vet lint install clean
+.PHONY: help toolchain kube build up demo down test fuzz bench verify generate manifests fmt vet lint install uninstall clean
 
 help:
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,13 +24,24 @@ demo: kube build ## The same, with WordPress applied on the hub and running on a
 down: toolchain ## Stop all that up or demo started, and remove .portico
 	@go run ./test/demo down
 
-# What make install installs: a directory of config, and the manager's image.
+# What make install installs, and make uninstall removes: a directory of config,
+# and the manager's image.
 OVERLAY = default
 IMAGE = portico:latest
 KUBECTL = $(or $(shell command -v kubectl),bin/kubectl)
+KUBECTL_BUILD = $(if $(filter bin/kubectl,$(KUBECTL)),kube)
 
-install: $(if $(shell command -v kubectl),,kube) ## Install Portico on the cluster of your current kubectl context
+install: $(KUBECTL_BUILD) ## Install Portico on the cluster of your current kubectl context
+	@! $(KUBECTL) kustomize config/$(OVERLAY) | grep -q '^  name: $(CLAIMS)$$' || case "$$($(KUBECTL) get customresourcedefinition $(CLAIMS) --ignore-not-found -o jsonpath='{.kind}{.metadata.labels.app\.kubernetes\.io/part-of}')" in \
+		''|CustomResourceDefinitionportico) ;; \
+		*) echo "KubernetesCluster is defined here already, and not by Portico, which reads that definition: install without OVERLAY=$(OVERLAY)" >&2; exit 1;; \
+	esac
 	$(KUBECTL) kustomize config/$(OVERLAY) | sed 's|image: portico:latest$$|image: $(IMAGE)|' | $(KUBECTL) apply --server-side -f -
+
+CLAIMS = kubernetesclusters.compute.crossplane.io
+
+uninstall: $(KUBECTL_BUILD) ## Remove Portico from there, unless resources of it are left
+	@KUBECTL='$(KUBECTL)' config/uninstall.sh $(OVERLAY)
 
 ##@ Build
 
@@ -88,12 +99,15 @@ verify: toolchain ## Regenerate, format, vet and lint; fail if the tree changes
 
 ##@ Develop
 
-generate: toolchain ## Regenerate deep copies, and the schemas of what policies see
+generate: toolchain ## Regenerate deep copies, the schemas of the policies' input, and docs/reference
 	$(TOOL) controller-gen object paths=./api/...
 	go generate ./policies/...
+	$(TOOL) crd-ref-docs --source-path=api --config=test/docs/reference/api.yaml --renderer=markdown --output-path=docs/reference/api.md >/dev/null
+	go run ./test/docs/reference
 
 manifests: toolchain ## Regenerate CRDs and Portico's role
-	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	$(TOOL) controller-gen crd paths="./api/workload/...;./api/policy/..." output:crd:dir=config/crd/bases
+	$(TOOL) controller-gen crd paths=./api/compute/... output:crd:dir=config/crd/claims
 	$(TOOL) controller-gen rbac:roleName=portico paths="./controllers/...;./webhooks/...;./cmd/..." output:rbac:dir=config/rbac
 
 fmt: toolchain ## Format
@@ -104,8 +118,10 @@ vet: toolchain ## Run go vet
 	@# Modules that build on the root's list its dependencies, too.
 	@for module in $(TEST_MODULES); do (cd $$module && go list -deps -test ./... >/dev/null) || exit 1; done
 
-lint: toolchain ## Run the linters
-	$(TOOL) golangci-lint run --allow-parallel-runners
+lint: toolchain ## Run the linters, and check names and sizes
+	$(TOOL) golangci-lint-kube-api-linter run --allow-parallel-runners
+	go run ./test/words
+	go run ./test/shape
 
 # Modules of ours, other than the root, that have tests.
 TEST_MODULES = $(foreach module,$(dir $(wildcard test/*/go.mod)),$(if $(shell find $(module) -name '*_test.go'),$(module)))

@@ -19,190 +19,254 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// Cargo is an object as far as being let in to a target goes.
-type Cargo struct {
+// AllowItem is the kind and the namespace of an object, which spec.allow of a target
+// is about.
+type AllowItem struct {
 	Kind schema.GroupVersionKind
-	// Namespace on the target; empty when the kind has none.
+	// Namespace is the namespace on the target; empty when the kind has none.
 	Namespace string
 }
 
-// Scope tells a kind without namespaces.
-type Scope func(schema.GroupVersionKind) (clusterScoped bool)
+// ClusterScopedFunc tells whether a kind has no namespace.
+type ClusterScopedFunc func(schema.GroupVersionKind) (clusterScoped bool)
 
-// ScopeFrom reads what a cluster says of its kinds. A kind that it does not have
-// may exist on the target, which is asked before anything is sent there.
-func ScopeFrom(kinds meta.RESTMapper) Scope {
+// ClusterScopedFrom returns a function that asks a REST mapper. It takes a kind that
+// the cluster does not have for a namespaced one. The kind may exist on the target,
+// which is asked before an object is sent there.
+func ClusterScopedFrom(kinds meta.RESTMapper) ClusterScopedFunc {
 	return func(kind schema.GroupVersionKind) bool {
 		mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
 		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
 	}
 }
 
-// CargoOf returns what a template sends. The namespace that a template of a kind
-// without namespaces names all the same means nothing.
-func CargoOf(template *unstructured.Unstructured, scope Scope) Cargo {
+// AllowItemOf returns the item of a template. It ignores the namespace of a
+// cluster-scoped template.
+func AllowItemOf(template *unstructured.Unstructured, clusterScoped ClusterScopedFunc) AllowItem {
 	kind := template.GroupVersionKind()
-	if scope(kind) {
-		return Cargo{Kind: kind}
+	if clusterScoped(kind) {
+		return AllowItem{Kind: kind}
 	}
-	return Cargo{Kind: kind, Namespace: cmp.Or(template.GetNamespace(), metav1.NamespaceDefault)}
+	return AllowItem{Kind: kind, Namespace: cmp.Or(template.GetNamespace(), metav1.NamespaceDefault)}
 }
 
-// Frontier is where a target's own affairs begin, unless its spec.allow draws
-// the line elsewhere: the namespaces its cluster runs from, those of a Portico
-// there, and all that is above namespaces.
-type Frontier struct {
-	// Portico is the namespace that Portico runs in.
-	Portico string
+// AllowDefaults denies the following unless spec.allow of a target names it: kube-
+// namespaces, the namespace of Portico, and cluster-scoped kinds.
+type AllowDefaults struct {
+	// PorticoNamespace is the namespace that Portico runs in.
+	PorticoNamespace string
 }
 
-// kubeNamespaces is how the namespaces begin that a cluster runs from.
-const kubeNamespaces = "kube-"
+// kubeNamespacePrefix begins the names of the namespaces of Kubernetes itself.
+const kubeNamespacePrefix = "kube-"
 
-// Refuses says why a target does not let something in, and what would allow it;
-// empty when it does. A star stands for much, but never for what is forbidden by
-// default: that has to be named.
-func (f Frontier) Refuses(target *v1alpha1.KubernetesTarget, cargo Cargo) string {
+// DeniedReason returns why a target does not allow an item, and which spec.allow
+// would; "" when the target allows it. A star matches nothing that AllowDefaults
+// denies: spec.allow has to name it.
+func (f AllowDefaults) DeniedReason(target *v1alpha1.KubernetesTarget, item AllowItem) string {
 	allow := v1alpha1.Allowance{}
 	if target.Spec.Allow != nil {
 		allow = *target.Spec.Allow
 	}
-	kind := cargo.Kind.GroupKind()
-	if !allowsKind(allow.Kinds, kind, cargo.Namespace == "") {
+	kind := item.Kind.GroupKind()
+	if !allowsKind(allow.Kinds, kind, item.Namespace == "") {
 		return fmt.Sprintf("does not allow %s; its spec.allow.kinds would have to list {group: %q, kind: %s}", kind, kind.Group, kind.Kind)
 	}
-	if cargo.Namespace != "" && !f.allowsNamespace(allow.Namespaces, cargo.Namespace) {
-		return fmt.Sprintf("does not allow namespace %s; its spec.allow.namespaces would have to list it", cargo.Namespace)
+	if item.Namespace != "" && !f.allowsNamespace(allow.Namespaces, item.Namespace) {
+		return fmt.Sprintf("does not allow namespace %s; its spec.allow.namespaces would have to list it", item.Namespace)
 	}
 	return ""
 }
 
 func allowsKind(kinds []metav1.GroupKind, kind schema.GroupKind, clusterScoped bool) bool {
 	for _, k := range kinds {
-		if covers(k.Group, kind.Group) && covers(k.Kind, kind.Kind) && (!clusterScoped || k.Kind == kind.Kind) {
+		if matchesPattern(k.Group, kind.Group) && matchesPattern(k.Kind, kind.Kind) && (!clusterScoped || k.Kind == kind.Kind) {
 			return true
 		}
 	}
 	return len(kinds) == 0 && !clusterScoped
 }
 
-func (f Frontier) allowsNamespace(patterns []string, namespace string) bool {
-	named := func(string) bool { return true }
+func (f AllowDefaults) allowsNamespace(patterns []string, namespace string) bool {
+	isNamed := func(string) bool { return true }
 	switch {
-	case namespace == f.Portico:
-		named = func(pattern string) bool { return pattern == namespace }
-	case strings.HasPrefix(namespace, kubeNamespaces):
-		named = func(pattern string) bool { return strings.HasPrefix(pattern, kubeNamespaces) }
+	case namespace == f.PorticoNamespace:
+		isNamed = func(pattern string) bool { return pattern == namespace }
+	case strings.HasPrefix(namespace, kubeNamespacePrefix):
+		isNamed = func(pattern string) bool { return strings.HasPrefix(pattern, kubeNamespacePrefix) }
 	case len(patterns) == 0:
 		return true
 	}
 	for _, pattern := range patterns {
-		if covers(pattern, namespace) && named(pattern) {
+		if matchesPattern(pattern, namespace) && isNamed(pattern) {
 			return true
 		}
 	}
 	return false
 }
 
-// covers tells whether a name is what a pattern says; a star at its end stands
-// for any rest.
-func covers(pattern, name string) bool {
+// matchesPattern tells whether a name matches a pattern. A star at the end of the
+// pattern matches any suffix.
+func matchesPattern(pattern, name string) bool {
 	if start, open := strings.CutSuffix(pattern, "*"); open {
 		return strings.HasPrefix(name, start)
 	}
 	return pattern == name
 }
 
-// ValidateNative returns what keeps a native object from the target that its
-// application is on; nil lets in everything, for it may be published later.
-func (f Frontier) ValidateNative(object *unstructured.Unstructured, target *v1alpha1.KubernetesTarget) field.ErrorList {
-	return f.validate(target, CargoOfNative(object), schedulePath)
-}
-
-// CargoOfNative returns what a native object sends: each has a namespace.
-func CargoOfNative(object *unstructured.Unstructured) Cargo {
-	return CargoOf(object, func(schema.GroupVersionKind) bool { return false })
-}
-
-// ValidateResource returns what keeps a resource from its target, and did not
-// before. old is nil on create.
-func (f Frontier) ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource, target *v1alpha1.KubernetesTarget, scope Scope) field.ErrorList {
-	problems := func(r *v1alpha1.KubernetesApplicationResource) field.ErrorList {
-		return f.validateTemplate(r.Spec.Template, target, scope, field.NewPath("spec", "template"))
+// NewObjectsDeniedReason returns why a target takes no new objects; "" when it does.
+// A nil target is one that is not published.
+func NewObjectsDeniedReason(target *v1alpha1.KubernetesTarget) string {
+	if target == nil || target.DeletionTimestamp == nil {
+		return ""
 	}
-	errs := problems(resource)
+	return "is being deleted"
+}
+
+// validateAcceptsNewObjects returns an error if a target is being deleted, and so
+// takes no new objects.
+func validateAcceptsNewObjects(target *v1alpha1.KubernetesTarget, path *field.Path, remedy string) field.ErrorList {
+	why := NewObjectsDeniedReason(target)
+	if why == "" {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("its target is %s, which %s and takes nothing new; %s", target.Name, why, remedy))}
+}
+
+const otherTargetHint = "name another target, or leave spec.targetRef out, and one is chosen"
+
+// ValidateNative returns an error if the target of its application does not allow a
+// native object. A nil target, which may be published later, allows everything.
+func (f AllowDefaults) ValidateNative(object *unstructured.Unstructured, target *v1alpha1.KubernetesTarget) field.ErrorList {
+	return f.validate(target, AllowItemOfNative(object), schedulePath)
+}
+
+// AllowItemOfNative returns the item of a native object, which is always namespaced.
+func AllowItemOfNative(object *unstructured.Unstructured) AllowItem {
+	return AllowItemOf(object, func(schema.GroupVersionKind) bool { return false })
+}
+
+// ValidateResource returns an error if a target does not allow a resource. It allows
+// a resource that was on the target before. old is nil on create.
+func (f AllowDefaults) ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource, target *v1alpha1.KubernetesTarget, clusterScoped ClusterScopedFunc) field.ErrorList {
+	if errs := validateNewOnTarget(resource, old, target); len(errs) > 0 {
+		return errs
+	}
+	validate := func(r *v1alpha1.KubernetesApplicationResource) field.ErrorList {
+		return f.validateTemplate(r.Spec.Template, target, clusterScoped, field.NewPath("spec", "template"))
+	}
+	errs := validate(resource)
 	if len(errs) > 0 && old != nil && equality.Semantic.DeepEqual(old.Spec.TargetRef, resource.Spec.TargetRef) {
-		return Added(errs, problems(old))
+		return RatchetErrors(errs, validate(old))
 	}
 	return errs
 }
 
-// ValidateApplication returns which templates of an application its target does
-// not let in, and were not there before. old is nil on create.
-func (f Frontier) ValidateApplication(app, old *v1alpha2.KubernetesApplication, target *v1alpha1.KubernetesTarget, scope Scope) field.ErrorList {
-	problems := func(a *v1alpha2.KubernetesApplication) field.ErrorList {
+// validateNewOnTarget refuses a resource that was not on its target before, if the target
+// is being deleted.
+func validateNewOnTarget(resource, old *v1alpha1.KubernetesApplicationResource, target *v1alpha1.KubernetesTarget) field.ErrorList {
+	if ref := resource.Spec.TargetRef; ref != nil {
+		if old != nil && sameTarget(old.Spec.TargetRef, ref) {
+			return nil
+		}
+		return validateAcceptsNewObjects(target, field.NewPath("spec", "targetRef"), otherTargetHint)
+	}
+	application := resource.Labels[v1alpha1.ApplicationLabel]
+	if old != nil && old.Spec.TargetRef == nil && old.Labels[v1alpha1.ApplicationLabel] == application {
+		return nil
+	}
+	return validateAcceptsNewObjects(target, applicationPath, fmt.Sprintf("wait until KubernetesApplication %s has moved, or name another", application))
+}
+
+// validateNewTemplates refuses an application that was not on its target before, and the
+// templates that it did not have, if the target is being deleted.
+func validateNewTemplates(app, old *v1alpha2.KubernetesApplication, target *v1alpha1.KubernetesTarget) field.ErrorList {
+	if old == nil || !sameTarget(old.Spec.TargetRef, app.Spec.TargetRef) {
+		return validateAcceptsNewObjects(target, field.NewPath("spec", "targetRef"), otherTargetHint)
+	}
+	had := map[string]bool{}
+	for _, t := range old.Spec.ResourceTemplates {
+		had[t.Metadata.Name] = true
+	}
+	var errs field.ErrorList
+	for i, t := range app.Spec.ResourceTemplates {
+		if !had[t.Metadata.Name] {
+			errs = append(errs, validateAcceptsNewObjects(target, field.NewPath("spec", "resourceTemplates").Index(i), "add it when the application has moved")...)
+		}
+	}
+	return errs
+}
+
+// ValidateApplication returns an error for each template that the target does not
+// allow. It allows templates that the application had before. old is nil on create.
+func (f AllowDefaults) ValidateApplication(app, old *v1alpha2.KubernetesApplication, target *v1alpha1.KubernetesTarget, clusterScoped ClusterScopedFunc) field.ErrorList {
+	if errs := validateNewTemplates(app, old, target); len(errs) > 0 {
+		return errs
+	}
+	validate := func(a *v1alpha2.KubernetesApplication) field.ErrorList {
 		var errs field.ErrorList
 		for i, t := range a.Spec.ResourceTemplates {
 			path := field.NewPath("spec", "resourceTemplates").Index(i).Child("spec", "template")
-			errs = append(errs, f.validateTemplate(t.Spec.Template, target, scope, path)...)
+			errs = append(errs, f.validateTemplate(t.Spec.Template, target, clusterScoped, path)...)
 		}
 		return errs
 	}
-	errs := problems(app)
+	errs := validate(app)
 	if len(errs) > 0 && old != nil && equality.Semantic.DeepEqual(old.Spec.TargetRef, app.Spec.TargetRef) {
-		return Added(errs, problems(old))
+		return RatchetErrors(errs, validate(old))
 	}
 	return errs
 }
 
-func (f Frontier) validateTemplate(raw runtime.RawExtension, target *v1alpha1.KubernetesTarget, scope Scope, path *field.Path) field.ErrorList {
+func (f AllowDefaults) validateTemplate(raw runtime.RawExtension, target *v1alpha1.KubernetesTarget, clusterScoped ClusterScopedFunc, path *field.Path) field.ErrorList {
 	template, malformed := decodeTemplate(raw, path)
 	if target == nil || template == nil || len(malformed) > 0 {
-		return nil // judged elsewhere
+		return nil // validated elsewhere
 	}
-	return f.validate(target, CargoOf(template, scope), path)
+	return f.validate(target, AllowItemOf(template, clusterScoped), path)
 }
 
-func (f Frontier) validate(target *v1alpha1.KubernetesTarget, cargo Cargo, path *field.Path) field.ErrorList {
+func (f AllowDefaults) validate(target *v1alpha1.KubernetesTarget, item AllowItem, path *field.Path) field.ErrorList {
 	if target == nil {
 		return nil
 	}
-	why := f.Refuses(target, cargo)
+	why := f.DeniedReason(target, item)
 	if why == "" {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("its target is %s, which %s", target.Name, why))}
 }
 
-// CargoOfResources returns what resources send. What cannot be read sends
-// nothing.
-func CargoOfResources(resources []v1alpha1.KubernetesApplicationResource, scope Scope) []Cargo {
-	var out []Cargo
+// AllowItemsOfResources returns the items of resources, each once. It skips
+// templates that cannot be read.
+func AllowItemsOfResources(resources []v1alpha1.KubernetesApplicationResource, clusterScoped ClusterScopedFunc) []AllowItem {
+	var out []AllowItem
 	for i := range resources {
-		out = appendCargo(out, resources[i].Spec.Template, scope)
+		out = appendAllowItem(out, resources[i].Spec.Template, clusterScoped)
 	}
 	return out
 }
 
-// CargoOfApplication returns what an application's templates send.
-func CargoOfApplication(app *v1alpha2.KubernetesApplication, scope Scope) []Cargo {
-	var out []Cargo
+// AllowItemsOfApplication returns the items of the templates of an application, each
+// once.
+func AllowItemsOfApplication(app *v1alpha2.KubernetesApplication, clusterScoped ClusterScopedFunc) []AllowItem {
+	var out []AllowItem
 	for _, t := range app.Spec.ResourceTemplates {
-		out = appendCargo(out, t.Spec.Template, scope)
+		out = appendAllowItem(out, t.Spec.Template, clusterScoped)
 	}
 	return out
 }
 
-func appendCargo(out []Cargo, raw runtime.RawExtension, scope Scope) []Cargo {
+func appendAllowItem(out []AllowItem, raw runtime.RawExtension, clusterScoped ClusterScopedFunc) []AllowItem {
 	template, malformed := decodeTemplate(raw, nil)
 	if template == nil || len(malformed) > 0 {
 		return out
 	}
-	cargo := CargoOf(template, scope)
-	if slices.Contains(out, cargo) {
+	item := AllowItemOf(template, clusterScoped)
+	if slices.Contains(out, item) {
 		return out
 	}
-	return append(out, cargo)
+	return append(out, item)
 }
 
 func validateAllowance(allow *v1alpha1.Allowance, path *field.Path) field.ErrorList {
@@ -215,8 +279,8 @@ func validateAllowance(allow *v1alpha1.Allowance, path *field.Path) field.ErrorL
 		if k.Kind == "" {
 			errs = append(errs, field.Required(at.Child("kind"), `a kind, such as Deployment; "*" stands for all of the group`))
 		}
-		errs = append(errs, validateStar(k.Group, at.Child("group"))...)
-		errs = append(errs, validateStar(k.Kind, at.Child("kind"))...)
+		errs = append(errs, validateWildcard(k.Group, at.Child("group"))...)
+		errs = append(errs, validateWildcard(k.Kind, at.Child("kind"))...)
 	}
 	for i, pattern := range allow.Namespaces {
 		at := path.Child("namespaces").Index(i)
@@ -231,7 +295,7 @@ func validateAllowance(allow *v1alpha1.Allowance, path *field.Path) field.ErrorL
 	return errs
 }
 
-func validateStar(pattern string, path *field.Path) field.ErrorList {
+func validateWildcard(pattern string, path *field.Path) field.ErrorList {
 	if strings.Contains(strings.TrimSuffix(pattern, "*"), "*") {
 		return field.ErrorList{field.Invalid(path, pattern, "a star may only be at the end")}
 	}

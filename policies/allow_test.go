@@ -25,39 +25,39 @@ func TestRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		allow  string
-		cargo  Cargo
+		item   AllowItem
 		want   string
 	}{
-		"Default":         {reason: "A target takes what people run.", allow: `{}`, cargo: Cargo{deployment, "shop"}},
-		"System":          {reason: "Not into what its cluster runs from.", allow: `{}`, cargo: Cargo{deployment, "kube-system"}, want: noNamespace("kube-system")},
-		"SystemToo":       {reason: "Whichever of those it is.", allow: `{}`, cargo: Cargo{deployment, "kube-flannel"}, want: noNamespace("kube-flannel")},
-		"LikeSystem":      {reason: "What only sounds alike is not.", allow: `{}`, cargo: Cargo{deployment, "kubeflow"}},
-		"Portico":         {reason: "Nor into what a Portico there runs from.", allow: `{}`, cargo: Cargo{deployment, "portico-system"}, want: noNamespace("portico-system")},
-		"ClusterScoped":   {reason: "What is in no namespace is in all of them.", allow: `{}`, cargo: Cargo{Kind: role}, want: noRole},
-		"Named":           {reason: "What is named is allowed.", allow: `{namespaces: [kube-system]}`, cargo: Cargo{deployment, "kube-system"}},
-		"NamedAlike":      {reason: "By how it begins as well.", allow: `{namespaces: ["kube-*"]}`, cargo: Cargo{deployment, "kube-system"}},
-		"NamedPortico":    {reason: "Portico's as well.", allow: `{namespaces: [portico-system]}`, cargo: Cargo{deployment, "portico-system"}},
-		"NamedKind":       {reason: "Kinds as well.", allow: `{kinds: [{group: rbac.authorization.k8s.io, kind: ClusterRole}]}`, cargo: Cargo{Kind: role}},
-		"StarSystem":      {reason: "A star does not stand for what nobody thinks of.", allow: `{namespaces: ["*"]}`, cargo: Cargo{deployment, "kube-system"}, want: noNamespace("kube-system")},
-		"StarPortico":     {reason: "A star does not stand for what nobody thinks of.", allow: `{namespaces: ["p*"]}`, cargo: Cargo{deployment, "portico-system"}, want: noNamespace("portico-system")},
-		"StarKind":        {reason: "A star does not stand for what nobody thinks of.", allow: `{kinds: [{group: "*", kind: "*"}]}`, cargo: Cargo{Kind: role}, want: noRole},
-		"Star":            {reason: "It stands for the rest.", allow: `{namespaces: ["*"], kinds: [{group: "*", kind: "*"}]}`, cargo: Cargo{deployment, "shop"}},
-		"Alike":           {reason: "A star at the end stands for all that begin alike.", allow: `{namespaces: ["team-*"]}`, cargo: Cargo{deployment, "team-a"}},
-		"NotAlike":        {reason: "And not for others.", allow: `{namespaces: ["team-*"]}`, cargo: Cargo{deployment, "steam-a"}, want: noNamespace("steam-a")},
-		"OtherNamespace":  {reason: "A list is all there is.", allow: `{namespaces: [team-a, team-b]}`, cargo: Cargo{deployment, "team-c"}, want: noNamespace("team-c")},
-		"OtherKind":       {reason: "A list is all there is.", allow: `{kinds: [{group: "", kind: Secret}]}`, cargo: Cargo{deployment, "shop"}, want: noDeployment},
-		"Core":            {reason: "The group without a name has one kind here.", allow: `{kinds: [{group: "", kind: Secret}]}`, cargo: Cargo{secret, "shop"}},
-		"CoreIsNotAll":    {reason: "It does not stand for every group.", allow: `{kinds: [{group: "", kind: "*"}]}`, cargo: Cargo{deployment, "shop"}, want: noDeployment},
-		"OneGroup":        {reason: "A star stands for every kind of a group.", allow: `{kinds: [{group: apps, kind: "*"}]}`, cargo: Cargo{deployment, "shop"}},
-		"KindFirst":       {reason: "Of two reasons one is told.", allow: `{kinds: [{group: "", kind: Secret}], namespaces: [a]}`, cargo: Cargo{deployment, "b"}, want: noDeployment},
-		"KindsNotSystem":  {reason: "A list of kinds opens no namespace.", allow: `{kinds: [{group: apps, kind: Deployment}]}`, cargo: Cargo{deployment, "kube-system"}, want: noNamespace("kube-system")},
-		"NamespaceNotAll": {reason: "A list of namespaces lets nothing stand above them.", allow: `{namespaces: [a]}`, cargo: Cargo{Kind: role}, want: noRole},
+		"Default":         {reason: "A target takes what people run.", allow: `{}`, item: AllowItem{deployment, "shop"}},
+		"System":          {reason: "Not into what its cluster runs from.", allow: `{}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
+		"SystemToo":       {reason: "Whichever of those it is.", allow: `{}`, item: AllowItem{deployment, "kube-flannel"}, want: noNamespace("kube-flannel")},
+		"LikeSystem":      {reason: "What only sounds alike is not.", allow: `{}`, item: AllowItem{deployment, "kubeflow"}},
+		"Portico":         {reason: "Nor into what a Portico there runs from.", allow: `{}`, item: AllowItem{deployment, "portico-system"}, want: noNamespace("portico-system")},
+		"ClusterScoped":   {reason: "What is in no namespace is in all of them.", allow: `{}`, item: AllowItem{Kind: role}, want: noRole},
+		"Named":           {reason: "What is named is allowed.", allow: `{namespaces: [kube-system]}`, item: AllowItem{deployment, "kube-system"}},
+		"NamedAlike":      {reason: "By how it begins as well.", allow: `{namespaces: ["kube-*"]}`, item: AllowItem{deployment, "kube-system"}},
+		"NamedPortico":    {reason: "Portico's as well.", allow: `{namespaces: [portico-system]}`, item: AllowItem{deployment, "portico-system"}},
+		"NamedKind":       {reason: "Kinds as well.", allow: `{kinds: [{group: rbac.authorization.k8s.io, kind: ClusterRole}]}`, item: AllowItem{Kind: role}},
+		"StarSystem":      {reason: "A star does not stand for what nobody thinks of.", allow: `{namespaces: ["*"]}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
+		"StarPortico":     {reason: "A star does not stand for what nobody thinks of.", allow: `{namespaces: ["p*"]}`, item: AllowItem{deployment, "portico-system"}, want: noNamespace("portico-system")},
+		"StarKind":        {reason: "A star does not stand for what nobody thinks of.", allow: `{kinds: [{group: "*", kind: "*"}]}`, item: AllowItem{Kind: role}, want: noRole},
+		"Star":            {reason: "It stands for the rest.", allow: `{namespaces: ["*"], kinds: [{group: "*", kind: "*"}]}`, item: AllowItem{deployment, "shop"}},
+		"Alike":           {reason: "A star at the end stands for all that begin alike.", allow: `{namespaces: ["team-*"]}`, item: AllowItem{deployment, "team-a"}},
+		"NotAlike":        {reason: "And not for others.", allow: `{namespaces: ["team-*"]}`, item: AllowItem{deployment, "steam-a"}, want: noNamespace("steam-a")},
+		"OtherNamespace":  {reason: "A list is all there is.", allow: `{namespaces: [team-a, team-b]}`, item: AllowItem{deployment, "team-c"}, want: noNamespace("team-c")},
+		"OtherKind":       {reason: "A list is all there is.", allow: `{kinds: [{group: "", kind: Secret}]}`, item: AllowItem{deployment, "shop"}, want: noDeployment},
+		"Core":            {reason: "The group without a name has one kind here.", allow: `{kinds: [{group: "", kind: Secret}]}`, item: AllowItem{secret, "shop"}},
+		"CoreIsNotAll":    {reason: "It does not stand for every group.", allow: `{kinds: [{group: "", kind: "*"}]}`, item: AllowItem{deployment, "shop"}, want: noDeployment},
+		"OneGroup":        {reason: "A star stands for every kind of a group.", allow: `{kinds: [{group: apps, kind: "*"}]}`, item: AllowItem{deployment, "shop"}},
+		"KindFirst":       {reason: "Of two reasons one is told.", allow: `{kinds: [{group: "", kind: Secret}], namespaces: [a]}`, item: AllowItem{deployment, "b"}, want: noDeployment},
+		"KindsNotSystem":  {reason: "A list of kinds opens no namespace.", allow: `{kinds: [{group: apps, kind: Deployment}]}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
+		"NamespaceNotAll": {reason: "A list of namespaces lets nothing stand above them.", allow: `{namespaces: [a]}`, item: AllowItem{Kind: role}, want: noRole},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			target := &v1alpha1.KubernetesTarget{}
 			target.Spec.Allow = read[v1alpha1.Allowance](t, tc.allow)
-			if got := (Frontier{Portico: "portico-system"}).Refuses(target, tc.cargo); got != tc.want {
+			if got := (AllowDefaults{PorticoNamespace: "portico-system"}).DeniedReason(target, tc.item); got != tc.want {
 				t.Errorf("%s\nwant %q\ngot  %q", tc.reason, tc.want, got)
 			}
 		})

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,13 +13,13 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// What is in a Secret or ConfigMap that travels under its own name is not in its
-// resource. Portico reads it on the hub, with its own rights, for whoever can
-// write the resource. So the resource has to be the one that Portico made, for
-// that very object, and can ask for nothing else.
+// The resource of a native Secret or ConfigMap does not hold its content. Portico
+// reads the content on the hub with its own rights. So that the author of a resource
+// cannot read content through it, Portico sends content only for the resource that
+// it made for that very object.
 
-// ContentOwner returns the native Secret or ConfigMap that controls a resource,
-// and whose content the resource therefore stands for; nil for any other.
+// ContentOwner returns the native Secret or ConfigMap that controls a resource, and
+// whose content is sent for it; nil for any other resource.
 func ContentOwner(resource metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(resource)
 	if owner == nil || !kinds.HasContent(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)) {
@@ -29,16 +28,16 @@ func ContentOwner(resource metav1.Object) *metav1.OwnerReference {
 	return owner
 }
 
-// DependencyIndex finds resources by the Secrets and ConfigMaps that they need, or
-// stand for, as DependencyKey names them.
+// DependencyIndex finds resources by the Secrets and ConfigMaps that they need or
+// send. Its keys are those of DependencyKey.
 const DependencyIndex = "spec.dependencies"
 
-// DependencyKey names a Secret or ConfigMap in DependencyIndex.
+// DependencyKey returns the key of a Secret or ConfigMap in DependencyIndex.
 func DependencyKey(kind, name string) string { return kind + "/" + name }
 
-// problemsOfContent are what keeps a resource from standing for its owner's
-// content, as far as it shows by itself.
-func problemsOfContent(resource *v1alpha1.KubernetesApplicationResource, template *unstructured.Unstructured) field.ErrorList {
+// validateContentOwner validates the template of a resource that a Secret or
+// ConfigMap controls.
+func validateContentOwner(resource *v1alpha1.KubernetesApplicationResource, template *unstructured.Unstructured) field.ErrorList {
 	owner := ContentOwner(resource)
 	if owner == nil || template == nil {
 		return nil
@@ -53,17 +52,17 @@ func problemsOfContent(resource *v1alpha1.KubernetesApplicationResource, templat
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf("has to be %s %s in namespace %s, which controls the resource",
 			owner.Kind, owner.Name, resource.Namespace)))
 	}
-	for _, name := range kinds.Content(template) {
+	for _, name := range kinds.ContentFields(template) {
 		errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf(
 			"is read from %s %s when it is sent; leave it out, because more people may read a resource", owner.Kind, owner.Name)))
 	}
 	return errs
 }
 
-// Withholds says why nothing of a native Secret or ConfigMap, of which metadata
-// is enough, is sent for a resource that it is said to control; empty when it is.
-// native is nil when there is none of that name.
-func Withholds(resource *v1alpha1.KubernetesApplicationResource, native metav1.Object) string {
+// ContentDeniedReason returns why the content of a native Secret or ConfigMap is not
+// sent for a resource; "" when it is sent. native needs only metadata, and is nil
+// when the object does not exist.
+func ContentDeniedReason(resource *v1alpha1.KubernetesApplicationResource, native metav1.Object) string {
 	owner := ContentOwner(resource)
 	switch {
 	case owner == nil:
@@ -72,37 +71,31 @@ func Withholds(resource *v1alpha1.KubernetesApplicationResource, native metav1.O
 		return fmt.Sprintf("%s %s does not exist in namespace %s", owner.Kind, owner.Name, resource.Namespace)
 	case native.GetName() != owner.Name, native.GetNamespace() != resource.Namespace, native.GetUID() != owner.UID:
 		return fmt.Sprintf("%s %s is another one than the resource was made for", owner.Kind, owner.Name)
-	case native.GetLabels()[v1alpha1.ScheduleLabel] != v1alpha1.ScheduleRemote:
+	case !kinds.HasRemoteLabel(native):
 		return fmt.Sprintf("%s %s has no label %s=%s", owner.Kind, owner.Name, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote)
 	}
 	return ""
 }
 
-// KeepsNative says why a Secret or ConfigMap never leaves the hub; empty when it
-// may.
-func KeepsNative(object *unstructured.Unstructured) string {
+// HubOnlyReason returns why a Secret or ConfigMap is never sent; "" when it may be.
+func HubOnlyReason(object *unstructured.Unstructured) string {
 	switch gvk := object.GroupVersionKind(); {
 	case !kinds.HasContent(gvk):
 	case gvk.Kind == kinds.SecretKind:
 		kind, _, _ := unstructured.NestedString(object.Object, "type")
-		return KeepsSecret(corev1.SecretType(kind))
+		return HubOnlySecretReason(corev1.SecretType(kind))
 	case object.GetName() == kinds.RootCA:
 		return "holds the hub's certificate authority, of which every cluster has its own, and is never sent"
 	}
 	return ""
 }
 
-// KeepsConnection says why a Secret is not sent that opens targets: who may run
-// something on one may not take the key. Empty when it opens none.
-func KeepsConnection(name string, targets []v1alpha1.KubernetesTarget) string {
-	var opens []string
-	for i := range targets {
-		if ref := targets[i].Spec.ConnectionSecretRef; ref != nil && ref.Name == name {
-			opens = append(opens, targets[i].Name)
-		}
+// HubOnlySecretReason returns why Secrets of a type are never sent; "" when they may
+// be. Credentials for the hub are of no use to a workload on a target.
+func HubOnlySecretReason(kind corev1.SecretType) string {
+	switch kind {
+	case corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken:
+		return "is a credential for the hub, of type " + string(kind) + ", and is never sent"
 	}
-	if len(opens) == 0 {
-		return ""
-	}
-	return "connects to target " + strings.Join(opens, ", ") + ", and is never sent"
+	return ""
 }

@@ -4,18 +4,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// standIn is a resource that Secret sql controls.
-func standIn(name, template string) *v1alpha1.KubernetesApplicationResource {
+// handwritten is a resource that Secret sql controls.
+func handwritten(name, template string) *v1alpha1.KubernetesApplicationResource {
 	raw, err := yaml.YAMLToJSON([]byte(template))
 	if err != nil {
 		panic(err)
@@ -30,7 +30,7 @@ func standIn(name, template string) *v1alpha1.KubernetesApplicationResource {
 
 const sqlTemplate = `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: shop}, type: Opaque}`
 
-func TestValidateStandIn(t *testing.T) {
+func TestValidateHandwritten(t *testing.T) {
 	forbidden := func(at string) []problem { return []problem{{field.ErrorTypeForbidden, at}} }
 	cases := map[string]struct {
 		reason, name, template string
@@ -45,12 +45,12 @@ func TestValidateStandIn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, problems(ValidateResource(standIn(tc.name, tc.template), nil))); diff != "" {
+			if diff := cmp.Diff(tc.want, problems(ValidateResource(handwritten(tc.name, tc.template), nil))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
-	free := standIn("mine", `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}, data: {a: Yg==}}`)
+	free := handwritten("mine", `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}, data: {a: Yg==}}`)
 	free.OwnerReferences = nil
 	if errs := ValidateResource(free, nil); len(errs) > 0 {
 		t.Errorf("a Secret that somebody writes into a resource of their own is theirs to write: %v", errs)
@@ -73,17 +73,17 @@ func TestWithholds(t *testing.T) {
 		"Gone":      {reason: "What is not there is not sent.", want: "Secret sql does not exist in namespace shop"},
 		"Anew":      {reason: "Another of that name is somebody else's.", native: made(func(o *metav1.ObjectMeta) { o.UID = "s2" }), want: "Secret sql is another one than the resource was made for"},
 		"Elsewhere": {reason: "A reference does not reach into other namespaces.", native: made(func(o *metav1.ObjectMeta) { o.Namespace = "bank" }), want: "Secret sql is another one than the resource was made for"},
-		"Unlabelled": {reason: "Nobody asked for it to travel, or does so no more.", native: made(func(o *metav1.ObjectMeta) { o.Labels = nil }),
+		"Unlabelled": {reason: "It is not labelled, or not any more.", native: made(func(o *metav1.ObjectMeta) { o.Labels = nil }),
 			want: "Secret sql has no label workload.crossplane.io/schedule=remote"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Withholds(standIn("sql-secret", sqlTemplate), tc.native); got != tc.want {
+			if got := ContentDeniedReason(handwritten("sql-secret", sqlTemplate), tc.native); got != tc.want {
 				t.Errorf("%s\nwant %q\n got %q", tc.reason, tc.want, got)
 			}
 		})
 	}
-	if Withholds(&v1alpha1.KubernetesApplicationResource{}, made(func(*metav1.ObjectMeta) {})) == "" {
+	if ContentDeniedReason(&v1alpha1.KubernetesApplicationResource{}, made(func(*metav1.ObjectMeta) {})) == "" {
 		t.Error("a resource that no Secret controls stands for none")
 	}
 }
@@ -109,16 +109,16 @@ func TestKeeps(t *testing.T) {
 		{native("Secret", "kube-root-ca.crt", "Opaque"), false},
 		{native("Service", "kube-root-ca.crt", ""), false},
 	} {
-		if why := KeepsNative(tc.native); (why != "") != tc.kept {
+		if why := HubOnlyReason(tc.native); (why != "") != tc.kept {
 			t.Errorf("%s %s: kept because it %q, want kept: %t", tc.native.GetKind(), tc.native.GetName(), why, tc.kept)
 		}
 	}
 	targets := []v1alpha1.KubernetesTarget{{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "us-1"}}}
-	targets[0].Spec.ConnectionSecretRef = &corev1.LocalObjectReference{Name: "key"}
-	if why := KeepsConnection("key", targets); why != "connects to target eu-1, and is never sent" {
+	targets[0].Spec.ConnectionSecretRef = &v1alpha1.SecretReference{Name: "key"}
+	if why := HubOnlyConnectionReason(types.NamespacedName{Namespace: targets[0].Namespace, Name: "key"}, targets); why != "connects to target eu-1, and is never sent" {
 		t.Errorf("want the key to a target kept, got %q", why)
 	}
-	if why := KeepsConnection("sql", targets); why != "" {
+	if why := HubOnlyConnectionReason(types.NamespacedName{Namespace: targets[0].Namespace, Name: "sql"}, targets); why != "" {
 		t.Errorf("want a Secret sent that opens nothing; it %q", why)
 	}
 }

@@ -2,7 +2,7 @@ package policies
 
 import "embed"
 
-// Files are the policies that Portico brings, with their tests.
+// Files are the shipped policies, with their tests.
 //
 //go:embed scheduling/*.rego publish/*.rego lib/*.rego
 var Files embed.FS

@@ -14,16 +14,38 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// Membership says which application an object belongs to, and which targets it
-// asks for.
+// Membership is the application of an object, and the targets that the application
+// may run on.
 type Membership struct {
 	// Application is the name of the KubernetesApplication.
 	Application string
-	// Selector of targets; nil when neither object nor namespace gives one, in
-	// which case the object goes where its application goes.
+	// Selector of targets; nil when neither the object nor its namespace gives one.
+	// The selector of the application applies then.
 	Selector *metav1.LabelSelector
-	// Tolerations of the targets' taints; nil when neither says anything.
+	// Tolerations of the targets' taints; nil when neither the object nor its
+	// namespace gives any.
 	Tolerations []corev1.Toleration
+	// Target is the target that the application runs on; empty while it has none.
+	Target string
+}
+
+// WithApplication completes a membership with the target of its application, and
+// with the selector and the tolerations that neither the object nor its namespace
+// gives. app is nil when the application does not exist yet.
+func (m Membership) WithApplication(app *v1alpha2.KubernetesApplication) Membership {
+	if app == nil {
+		return m
+	}
+	if m.Selector == nil {
+		m.Selector = app.Spec.TargetSelector
+	}
+	if m.Tolerations == nil {
+		m.Tolerations = app.Spec.Tolerations
+	}
+	if app.Spec.TargetRef != nil {
+		m.Target = app.Spec.TargetRef.Name
+	}
+	return m
 }
 
 var (
@@ -37,14 +59,14 @@ var (
 func MembershipOf(object, namespace metav1.Object) (Membership, field.ErrorList) {
 	var errs field.ErrorList
 	m := Membership{Application: v1alpha1.DefaultApplication}
-	if name, ok := first(v1alpha1.ApplicationLabel, object.GetLabels(), namespace.GetLabels()); ok {
+	if name, ok := firstValue(v1alpha1.ApplicationLabel, object.GetLabels(), namespace.GetLabels()); ok {
 		m.Application = name
 		for _, problem := range validation.IsDNS1123Subdomain(name) {
 			errs = append(errs, field.Invalid(applicationPath, name,
 				"names a KubernetesApplication: "+problem))
 		}
 	}
-	if text, ok := first(v1alpha1.TargetSelectorAnnotation, object.GetAnnotations(), namespace.GetAnnotations()); ok {
+	if text, ok := firstValue(v1alpha1.TargetSelectorAnnotation, object.GetAnnotations(), namespace.GetAnnotations()); ok {
 		selector, err := parseSelector(text)
 		if err != nil {
 			errs = append(errs, field.Invalid(selectorPath, text,
@@ -57,7 +79,7 @@ func MembershipOf(object, namespace metav1.Object) (Membership, field.ErrorList)
 	return m, append(errs, malformed...)
 }
 
-func first(key string, from ...map[string]string) (string, bool) {
+func firstValue(key string, from ...map[string]string) (string, bool) {
 	for _, m := range from {
 		if value, ok := m[key]; ok {
 			return value, true
@@ -66,23 +88,23 @@ func first(key string, from ...map[string]string) (string, bool) {
 	return "", false
 }
 
-// Agrees tells whether an object may be a member of an application that exists:
-// one application has one selector, and tolerates the same taints.
+// Agrees tells whether an object may join an existing application. The members of
+// one application have the same selector and the same tolerations.
 func (m Membership) Agrees(application *v1alpha2.KubernetesApplication) bool {
 	return m.agreesOnSelector(application) && m.agreesOnTolerations(application)
 }
 
 func (m Membership) agreesOnSelector(application *v1alpha2.KubernetesApplication) bool {
-	return m.Selector == nil || SelectorText(m.Selector) == SelectorText(application.Spec.TargetSelector)
+	return m.Selector == nil || FormatSelector(m.Selector) == FormatSelector(application.Spec.TargetSelector)
 }
 
 func (m Membership) agreesOnTolerations(application *v1alpha2.KubernetesApplication) bool {
-	return m.Tolerations == nil || TolerationsText(m.Tolerations) == TolerationsText(application.Spec.Tolerations)
+	return m.Tolerations == nil || FormatTolerations(m.Tolerations) == FormatTolerations(application.Spec.Tolerations)
 }
 
-// SelectorText writes a selector the way users write it, in a fixed order; an
-// empty selector, which selects everything, is "".
-func SelectorText(selector *metav1.LabelSelector) string {
+// FormatSelector formats a selector as kubectl does, in a fixed order. A nil or empty
+// selector, which selects everything, is "".
+func FormatSelector(selector *metav1.LabelSelector) string {
 	if selector == nil {
 		return ""
 	}
@@ -93,8 +115,8 @@ func SelectorText(selector *metav1.LabelSelector) string {
 	return parsed.String()
 }
 
-// parseSelector reads a selector as kubectl does. What a LabelSelector cannot
-// hold is an error: greater, and less.
+// parseSelector parses a selector as kubectl does. The operators > and <, which a
+// LabelSelector does not have, are errors.
 func parseSelector(text string) (*metav1.LabelSelector, error) {
 	requirements, err := labels.ParseToRequirements(text)
 	if err != nil {
@@ -106,7 +128,7 @@ func parseSelector(text string) (*metav1.LabelSelector, error) {
 		var operator metav1.LabelSelectorOperator
 		switch r.Operator() {
 		case selection.Equals, selection.DoubleEquals:
-			if _, again := out.MatchLabels[r.Key()]; !again {
+			if _, exists := out.MatchLabels[r.Key()]; !exists {
 				metav1.AddLabelToSelector(out, r.Key(), values[0])
 				continue
 			}
@@ -129,8 +151,8 @@ func parseSelector(text string) (*metav1.LabelSelector, error) {
 	return out, nil
 }
 
-// Selector returns a target selector as matched; nil selects everything.
-func Selector(selector *metav1.LabelSelector) (labels.Selector, error) {
+// AsSelector converts a target selector. A nil selector selects everything.
+func AsSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 	if selector == nil {
 		return labels.Everything(), nil
 	}

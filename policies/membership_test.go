@@ -211,7 +211,7 @@ func TestSelectorText(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := SelectorText(tc.selector); got != tc.want {
+			if got := FormatSelector(tc.selector); got != tc.want {
 				t.Errorf("SelectorText = %q, want %q: %s", got, tc.want, tc.reason)
 			}
 		})
@@ -220,7 +220,7 @@ func TestSelectorText(t *testing.T) {
 
 func TestSelector(t *testing.T) {
 	malformed := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Like"}}}
-	if _, err := Selector(malformed); err == nil {
+	if _, err := AsSelector(malformed); err == nil {
 		t.Error("a selector that cannot be matched was accepted")
 	}
 	cases := map[string]struct {
@@ -236,7 +236,7 @@ func TestSelector(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			selector, err := Selector(tc.selector)
+			selector, err := AsSelector(tc.selector)
 			if err != nil {
 				t.Fatal(err)
 			}

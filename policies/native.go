@@ -1,11 +1,13 @@
 package policies
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-io/portico/api/kinds"
@@ -13,8 +15,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// NativeQuestion asks whether a native object may be stored as it is.
-type NativeQuestion struct {
+// NativeReview is an admission request for a native object.
+type NativeReview struct {
 	Kind      kinds.Kind
 	Object    *unstructured.Unstructured
 	Old       *unstructured.Unstructured // nil on create
@@ -22,44 +24,46 @@ type NativeQuestion struct {
 	// Application returns the KubernetesApplication of a name in the object's
 	// namespace, or nil.
 	Application func(name string) *v1alpha2.KubernetesApplication
-	// Targets returns those of the object's namespace. Nil is none.
-	Targets func() []v1alpha1.KubernetesTarget
+	// TargetsUsingSecret returns the targets, of all namespaces, whose connection
+	// Secret is one of the object's namespace. A nil function returns none.
+	TargetsUsingSecret func(secret string) []v1alpha1.KubernetesTarget
 }
 
 var schedulePath = field.NewPath("metadata", "labels").Key(v1alpha1.ScheduleLabel)
 
-// ValidateNative returns what is wrong with a native object that carries, or
-// carried, the schedule label, and was not before.
-func ValidateNative(q NativeQuestion) field.ErrorList {
-	errs := problemsOfNative(q.Object)
+// ValidateNative validates a native object that has, or had, the schedule label. It
+// ignores errors that the stored object has already.
+func ValidateNative(q NativeReview) field.ErrorList {
+	errs := validateNativeObject(q.Object)
 	if q.Old != nil {
-		errs = Added(errs, problemsOfNative(q.Old))
+		errs = RatchetErrors(errs, validateNativeObject(q.Old))
 	}
-	errs = append(errs, validateMove(q)...)
+	errs = append(errs, validateLoadBalancerMove(q)...)
 	if !kinds.IsRemote(q.Object) {
 		return errs
 	}
-	if q.Kind == (kinds.Secret{}) && q.Targets != nil && !kinds.IsRemote(q.Old) {
-		if why := KeepsConnection(q.Object.GetName(), q.Targets()); why != "" {
+	if q.Kind == (kinds.Secret{}) && q.TargetsUsingSecret != nil && !kinds.IsRemote(q.Old) {
+		secret := types.NamespacedName{Namespace: cmp.Or(q.Object.GetNamespace(), q.Namespace.GetName()), Name: q.Object.GetName()}
+		if why := HubOnlyConnectionReason(secret, q.TargetsUsingSecret(secret.Name)); why != "" {
 			errs = append(errs, field.Forbidden(schedulePath, fmt.Sprintf("Secret %s %s; take the label off", q.Object.GetName(), why)))
 		}
 	}
 	now, malformed := MembershipOf(q.Object, q.Namespace)
-	_, drift := DriftOf(q.Object, q.Namespace)
+	_, drift := DriftPolicyOf(q.Object, q.Namespace)
 	if malformed = append(malformed, drift...); len(malformed) > 0 {
-		// The object's own values were judged above. A namespace's are refused
-		// every time, because a change could not reach a target.
+		// The object's own annotations are validated above. Those of the namespace are
+		// an error every time, because a change could not reach a target.
 		_, own := MembershipOf(q.Object, &metav1.ObjectMeta{})
-		return append(errs, Added(malformed, append(own, ProblemsOfHandling(q.Object)...))...)
+		return append(errs, RatchetErrors(malformed, append(own, ValidateDriftAndObserve(q.Object)...))...)
 	}
 	return append(errs, validateMembership(q, now)...)
 }
 
-// problemsOfNative are those that an object has by itself.
-func problemsOfNative(object *unstructured.Unstructured) field.ErrorList {
+// validateNativeObject validates an object without its namespace and application.
+func validateNativeObject(object *unstructured.Unstructured) field.ErrorList {
 	var errs field.ErrorList
-	value, says := object.GetLabels()[v1alpha1.ScheduleLabel]
-	if says && value != v1alpha1.ScheduleRemote && value != v1alpha1.ScheduleLocal {
+	value, set := object.GetLabels()[v1alpha1.ScheduleLabel]
+	if set && value != v1alpha1.ScheduleRemote && value != v1alpha1.ScheduleLocal {
 		errs = append(errs, field.NotSupported(schedulePath, value,
 			[]string{v1alpha1.ScheduleRemote, v1alpha1.ScheduleLocal}))
 	}
@@ -72,89 +76,110 @@ func problemsOfNative(object *unstructured.Unstructured) field.ErrorList {
 			errs = append(errs, malformed)
 		}
 	}
-	if why := KeepsNative(object); why != "" {
+	if why := HubOnlyReason(object); why != "" {
 		errs = append(errs, field.Forbidden(schedulePath, fmt.Sprintf("%s %s %s; take the label off", object.GetKind(), object.GetName(), why)))
 	}
 	errs = append(errs, validateSelectorLabels(object)...)
-	errs = append(errs, problemsOfOwnership(object.GetAnnotations(), ownAnnotations)...)
-	errs = append(errs, ProblemsOfHandling(object)...)
+	errs = append(errs, validateOwnershipAnnotations(object.GetAnnotations(), annotationsPath)...)
+	errs = append(errs, ValidateDriftAndObserve(object)...)
 	_, malformed := MembershipOf(object, &metav1.ObjectMeta{})
 	return append(errs, malformed...)
 }
 
-// validateMembership keeps an object with the application it was placed with,
-// and lets it join only an application whose selector and tolerations it shares.
-func validateMembership(q NativeQuestion, now Membership) field.ErrorList {
+// validateMembership refuses to move a placed object to another application, and to
+// join an application with another selector or other tolerations.
+func validateMembership(q NativeReview, now Membership) field.ErrorList {
 	if kinds.IsRemote(q.Old) {
 		before, malformed := MembershipOf(q.Old, q.Namespace)
-		was := q.Application(before.Application)
-		placed := len(malformed) == 0 && was != nil && was.Spec.TargetRef != nil
-		switch {
-		case placed && before.Application != now.Application:
-			return field.ErrorList{field.Forbidden(applicationPath, fmt.Sprintf(
-				"cannot change from %q after placement on target %s; delete and re-create the %s",
-				before.Application, was.Spec.TargetRef.Name, q.Object.GetKind()))}
-		case placed && SelectorText(before.Selector) != SelectorText(now.Selector) && !now.agreesOnSelector(was):
-			return field.ErrorList{field.Forbidden(selectorPath, fmt.Sprintf(
-				"cannot change after application %q was placed on target %s; delete and re-create its objects",
-				now.Application, was.Spec.TargetRef.Name))}
-		case placed && TolerationsText(before.Tolerations) != TolerationsText(now.Tolerations) && !now.agreesOnTolerations(was):
-			return field.ErrorList{field.Forbidden(tolerationsPath, fmt.Sprintf(
-				"cannot change after application %q was placed on target %s; change spec.tolerations of KubernetesApplication %s first",
-				now.Application, was.Spec.TargetRef.Name, now.Application))}
-		case len(malformed) == 0 && before.Application == now.Application:
-			return nil // unchanged, or nothing runs yet and intake follows the change
+		if len(malformed) == 0 {
+			if err := validatePlacedMembership(q, before, now); err != nil {
+				return field.ErrorList{err}
+			}
+			if before.Application == now.Application {
+				return nil // unchanged, or not placed yet, and intake applies the change
+			}
 		}
 	}
 	application := q.Application(now.Application)
 	if application == nil {
 		return nil
 	}
+	return validateJoin(application, now)
+}
+
+// validatePlacedMembership refuses a change of the membership of an object whose
+// application is placed.
+func validatePlacedMembership(q NativeReview, before, now Membership) *field.Error {
+	was := q.Application(before.Application)
+	if was == nil || was.Spec.TargetRef == nil {
+		return nil
+	}
+	target := was.Spec.TargetRef.Name
+	switch {
+	case before.Application != now.Application:
+		return field.Forbidden(applicationPath, fmt.Sprintf(
+			"cannot change from %q after placement on target %s; delete and re-create the %s",
+			before.Application, target, q.Object.GetKind()))
+	case FormatSelector(before.Selector) != FormatSelector(now.Selector) && !now.agreesOnSelector(was):
+		return field.Forbidden(selectorPath, fmt.Sprintf(
+			"cannot change after application %q was placed on target %s; delete and re-create its objects",
+			now.Application, target))
+	case FormatTolerations(before.Tolerations) != FormatTolerations(now.Tolerations) && !now.agreesOnTolerations(was):
+		return field.Forbidden(tolerationsPath, fmt.Sprintf(
+			"cannot change after application %q was placed on target %s; change spec.tolerations of KubernetesApplication %s first",
+			now.Application, target, now.Application))
+	}
+	return nil
+}
+
+// validateJoin refuses to join an application with another selector or other
+// tolerations.
+func validateJoin(application *v1alpha2.KubernetesApplication, now Membership) field.ErrorList {
 	var errs field.ErrorList
 	if !now.agreesOnSelector(application) {
-		errs = append(errs, field.Invalid(selectorPath, SelectorText(now.Selector), fmt.Sprintf(
+		errs = append(errs, field.Invalid(selectorPath, FormatSelector(now.Selector), fmt.Sprintf(
 			"application %q selects targets by %q, and all objects of one application run on one target; use that selector, leave it out, or name another application with the label %s",
-			now.Application, SelectorText(application.Spec.TargetSelector), v1alpha1.ApplicationLabel)))
+			now.Application, FormatSelector(application.Spec.TargetSelector), v1alpha1.ApplicationLabel)))
 	}
 	if !now.agreesOnTolerations(application) {
-		errs = append(errs, field.Invalid(tolerationsPath, TolerationsText(now.Tolerations), fmt.Sprintf(
+		errs = append(errs, field.Invalid(tolerationsPath, FormatTolerations(now.Tolerations), fmt.Sprintf(
 			"application %q tolerates %q, and all objects of one application run on one target; use that, leave it out, or name another application with the label %s",
-			now.Application, TolerationsText(application.Spec.Tolerations), v1alpha1.ApplicationLabel)))
+			now.Application, FormatTolerations(application.Spec.Tolerations), v1alpha1.ApplicationLabel)))
 	}
 	return errs
 }
 
-// validateSelectorLabels refuses a selector on Portico's own label: the label
-// is never on the target's Pods.
+// validateSelectorLabels refuses a selector on the schedule label, which Pods on a
+// target never have.
 func validateSelectorLabels(object *unstructured.Unstructured) field.ErrorList {
-	const wayOut = "this label is Portico's and is not on the target's Pods; select by a label of your own"
+	const remedy = "this label is Portico's and is not on the target's Pods; select by a label of your own"
 	var errs field.ErrorList
 	for _, path := range [][]string{{"spec", "selector", "matchLabels"}, {"spec", "selector"}} {
 		selector, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 		if fields, ok := selector.(map[string]any); ok {
 			if _, used := fields[v1alpha1.ScheduleLabel]; used {
-				errs = append(errs, field.Forbidden(field.NewPath(path[0], path[1:]...).Key(v1alpha1.ScheduleLabel), wayOut))
+				errs = append(errs, field.Forbidden(field.NewPath(path[0], path[1:]...).Key(v1alpha1.ScheduleLabel), remedy))
 			}
 		}
 	}
 	expressions, _, _ := unstructured.NestedSlice(object.Object, "spec", "selector", "matchExpressions")
 	for i, expression := range expressions {
 		if fields, ok := expression.(map[string]any); ok && fields["key"] == v1alpha1.ScheduleLabel {
-			errs = append(errs, field.Forbidden(field.NewPath("spec", "selector", "matchExpressions").Index(i).Child("key"), wayOut))
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "selector", "matchExpressions").Index(i).Child("key"), remedy))
 		}
 	}
 	return errs
 }
 
-// validateMove refuses to move a load balancer: its class, which decides whose
-// it is, is immutable.
-func validateMove(q NativeQuestion) field.ErrorList {
+// validateLoadBalancerMove refuses to move a load balancer between hub and target:
+// its loadBalancerClass, which decides who provides it, is immutable.
+func validateLoadBalancerMove(q NativeReview) field.ErrorList {
 	if q.Old == nil || q.Kind != (kinds.Service{}) || !kinds.IsLoadBalancer(q.Old) || !kinds.IsLoadBalancer(q.Object) {
 		return nil
 	}
-	const wayOut = "a LoadBalancer cannot move between clusters, because its loadBalancerClass is immutable; delete and re-create the Service, or change its type to ClusterIP in the same edit"
+	const remedy = "a LoadBalancer cannot move between clusters, because its loadBalancerClass is immutable; delete and re-create the Service, or change its type to ClusterIP in the same edit"
 	if kinds.IsRemote(q.Old) != kinds.IsRemote(q.Object) {
-		return field.ErrorList{field.Forbidden(schedulePath, wayOut)}
+		return field.ErrorList{field.Forbidden(schedulePath, remedy)}
 	}
 	return nil
 }

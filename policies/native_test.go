@@ -143,7 +143,7 @@ func TestValidateNative(t *testing.T) {
 				app := read[v1alpha2.KubernetesApplication](t, text)
 				applications[app.Name] = app
 			}
-			q := NativeQuestion{
+			q := NativeReview{
 				Kind: kinds.Deployment{}, Object: object(t, tc.object), Old: object(t, tc.old), Namespace: &metav1.ObjectMeta{},
 				Application: func(name string) *v1alpha2.KubernetesApplication { return applications[name] },
 			}

@@ -94,7 +94,7 @@ func TestAdded(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Added(tc.now, tc.before)); diff != "" {
+			if diff := cmp.Diff(tc.want, RatchetErrors(tc.now, tc.before)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

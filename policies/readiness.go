@@ -22,89 +22,90 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Whether an object works is told by kstatus, which knows the built-in kinds, and
-// of others the conditions that are usual; or, where those do not do, by an
-// expression in CEL over the object.
+// kstatus computes whether an object is ready: it knows the built-in kinds, and the
+// usual conditions of other kinds. spec.readiness, an expression in CEL over the
+// object, replaces it.
 
-// Readiness is whether an object works.
+// Readiness tells whether an object is ready.
 type Readiness struct {
-	// Status is Unknown when it cannot be told.
+	// Status is Unknown when the readiness cannot be computed.
 	Status metav1.ConditionStatus
 	// Reason is a condition's reason.
 	Reason string
-	// Message says what is amiss; empty when nothing is.
+	// Message is the reason why the object is not ready; empty when it is.
 	Message string
 }
 
-// Works tells whether the object does.
-func (r Readiness) Works() bool { return r.Status == metav1.ConditionTrue }
+// IsReady tells whether the status is True.
+func (r Readiness) IsReady() bool { return r.Status == metav1.ConditionTrue }
 
-var works = Readiness{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAvailable}
+var ready = Readiness{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAvailable}
 
 func progressing(message string) Readiness {
 	return Readiness{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing, Message: message}
 }
 
-// ReadinessOf tells whether an object, as it is on its cluster, works. Without an
-// expression its kind decides.
+// ReadinessOf computes the readiness of an object from its form on the cluster.
+// Without an expression kstatus decides.
 func ReadinessOf(object *unstructured.Unstructured, expression string) Readiness {
 	if expression != "" {
-		return readinessBy(expression, object)
+		return readinessByExpression(expression, object)
 	}
 	result, err := status.Compute(object)
 	switch {
 	case err != nil:
 		return Readiness{metav1.ConditionUnknown, v1alpha1.ReasonProgressing, "cannot tell: " + err.Error()}
 	case result.Status == status.CurrentStatus:
-		return works
+		return ready
 	case result.Status == status.FailedStatus:
 		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonFailed, result.Message}
 	}
 	return progressing(result.Message)
 }
 
-// readinessBy decides by an expression. It is not asked about what its cluster
-// has not come to yet, because it could only speak of what was before.
-func readinessBy(expression string, object *unstructured.Unstructured) Readiness {
+// readinessByExpression evaluates an expression. An object that its controller has
+// not observed in its latest generation is not ready: its status is of an earlier
+// generation.
+func readinessByExpression(expression string, object *unstructured.Unstructured) Readiness {
 	if object.GetDeletionTimestamp() != nil {
 		return progressing("is being deleted")
 	}
-	if seen, told, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); told && seen < object.GetGeneration() {
-		return progressing(fmt.Sprintf("generation is %d, but latest observed generation is %d", object.GetGeneration(), seen))
+	if observed, found, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); found && observed < object.GetGeneration() {
+		return progressing(fmt.Sprintf("generation is %d, but latest observed generation is %d", object.GetGeneration(), observed))
 	}
 	compiled := compileReadiness(expression)
 	if len(compiled.problems) > 0 {
-		return unclear(strings.Join(compiled.problems, "; "))
+		return unknownReadiness(strings.Join(compiled.problems, "; "))
 	}
 	value, _, err := compiled.program.Eval(map[string]any{"object": withoutData(object).Object})
 	var canceled interpreter.EvalCancelledError
 	switch {
 	case errors.As(err, &canceled) && canceled.Cause == interpreter.CostLimitExceeded:
-		return unclear(fmt.Sprintf("it takes more than the %d steps that it may", readinessCost))
+		return unknownReadiness(fmt.Sprintf("it takes more than %d steps, the limit", readinessCost))
 	case err != nil:
-		return unclear(Shorten(err.Error(), maxProblem))
+		return unknownReadiness(Shorten(err.Error(), maxQuotedText))
 	case value.Value() == true:
-		return works
+		return ready
 	}
-	return progressing("spec.readiness is not true yet: " + Shorten(expression, maxProblem))
+	return progressing("spec.readiness is not true yet: " + Shorten(expression, maxQuotedText))
 }
 
-// maxProblem bounds what is quoted in a condition.
-const maxProblem = 512
+// maxQuotedText is the length of a quotation in a condition, in bytes.
+const maxQuotedText = 512
 
-func unclear(why string) Readiness {
-	return Readiness{metav1.ConditionUnknown, v1alpha1.ReasonReadinessFailed, "spec.readiness cannot tell: " + why}
+func unknownReadiness(reason string) Readiness {
+	return Readiness{metav1.ConditionUnknown, v1alpha1.ReasonReadinessFailed, "spec.readiness cannot tell: " + reason}
 }
 
-// withoutData returns a Secret with its keys and without their values, since
-// whether the object is ready is told to whoever may see the resource; anything
-// else as it is.
+// withoutData returns a copy of a Secret with its keys and without their values:
+// users who may read the resource, and not the Secret, see its readiness. It returns
+// other objects unchanged.
 func withoutData(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object.GroupVersionKind().GroupKind() != (corev1.SchemeGroupVersion.WithKind(kinds.SecretKind).GroupKind()) {
 		return object
 	}
 	out := &unstructured.Unstructured{Object: maps.Clone(object.Object)}
-	for _, name := range []string{"data", "stringData"} {
+	for _, name := range kinds.SecretDataFields {
 		if data, ok := out.Object[name].(map[string]any); ok {
 			keys := make(map[string]any, len(data))
 			for key := range data {
@@ -123,9 +124,8 @@ func withoutData(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// problemsOfReadiness returns what is wrong with an expression, in the compiler's
-// words.
-func problemsOfReadiness(expression string, path *field.Path) field.ErrorList {
+// validateReadiness returns the errors of the compiler for an expression.
+func validateReadiness(expression string, path *field.Path) field.ErrorList {
 	if expression == "" {
 		return nil
 	}
@@ -134,24 +134,24 @@ func problemsOfReadiness(expression string, path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for _, problem := range compileReadiness(expression).problems {
-		errs = append(errs, field.Invalid(path, Shorten(expression, maxProblem), problem))
+		errs = append(errs, field.Invalid(path, Shorten(expression, maxQuotedText), problem))
 	}
 	return errs
 }
 
-// maxReadiness is the CRDs' bound, for when they are asked by a controller.
+// maxReadiness is the maximal length in the CRDs, for validation in a controller.
 const maxReadiness = 4096
 
-// readinessCost is a tenth of what the API server lets one rule of a CRD take:
-// an expression is evaluated for every change of its object.
+// readinessCost is the cost limit of one evaluation, a tenth of that of a CRD
+// validation rule: an expression is evaluated at every change of its object.
 const readinessCost = 100_000
 
-// readinessLanguage is what API servers of at least this version understand in
-// the rules of CRDs, so that an expression can be carried to and fro.
-var readinessLanguage = version.MajorMinor(1, 34)
+// readinessCELVersion is the Kubernetes version whose CEL environment is used, so
+// that API servers of this version and later understand the same expressions.
+var readinessCELVersion = version.MajorMinor(1, 34)
 
 var readinessEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-	set, err := environment.MustBaseEnvSet(readinessLanguage).Extend(environment.VersionedOptions{
+	set, err := environment.MustBaseEnvSet(readinessCELVersion).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
 		EnvOptions:        []cel.EnvOption{cel.Variable("object", cel.DynType)},
 	})
@@ -161,18 +161,18 @@ var readinessEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return set.Env(environment.NewExpressions)
 })
 
-// readiness is a compiled expression, or what is wrong with it.
+// readiness is a compiled expression, or the errors of its compilation.
 type readiness struct {
 	program  cel.Program
 	problems []string
 }
 
-// expressions keeps what was compiled last. Applications that come from one chart
-// share theirs.
-var expressions = lru.New(256)
+// readinessCache holds the expressions that were compiled last. Applications of one
+// chart share expressions.
+var readinessCache = lru.New(256)
 
 func compileReadiness(expression string) *readiness {
-	if known, ok := expressions.Get(expression); ok {
+	if known, ok := readinessCache.Get(expression); ok {
 		return known.(*readiness)
 	}
 	compiled := &readiness{}
@@ -180,7 +180,7 @@ func compileReadiness(expression string) *readiness {
 	if compiled.program, compiled.problems, err = buildReadiness(expression); err != nil {
 		compiled.problems = []string{err.Error()}
 	}
-	expressions.Add(expression, compiled)
+	readinessCache.Add(expression, compiled)
 	return compiled
 }
 

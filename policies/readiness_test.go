@@ -28,17 +28,17 @@ func parsed(t testing.TB, manifest string) *unstructured.Unstructured {
 
 func TestReadinessOf(t *testing.T) {
 	const (
-		deployment  = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, "
-		definition  = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, status: {conditions: [{type: NamesAccepted, status: 'True'}, {type: Established, status: "
-		queue       = "{apiVersion: example.org/v1, kind: Queue, metadata: {name: a, generation: 2}, "
-		secret      = "{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: 'hunter2', team: red}}, stringData: {more: hunter2}, data: {password: aHVudGVyMg==}}"
-		running     = "object.status.phase == 'Running'"
-		notYet      = "spec.readiness is not true yet: "
-		cannotTell  = "spec.readiness cannot tell: "
-		combination = "object.items.all(a, object.items.all(b, object.items.all(c, a + b + c >= 0)))"
+		deployment   = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, "
+		definition   = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, status: {conditions: [{type: NamesAccepted, status: 'True'}, {type: Established, status: "
+		queue        = "{apiVersion: example.org/v1, kind: Queue, metadata: {name: a, generation: 2}, "
+		secret       = "{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: 'hunter2', team: red}}, stringData: {more: hunter2}, data: {password: aHVudGVyMg==}}"
+		running      = "object.status.phase == 'Running'"
+		notYet       = "spec.readiness is not true yet: "
+		undetermined = "spec.readiness cannot tell: "
+		combination  = "object.items.all(a, object.items.all(b, object.items.all(c, a + b + c >= 0)))"
 	)
 	unknown := func(message string) Readiness {
-		return Readiness{metav1.ConditionUnknown, v1alpha1.ReasonReadinessFailed, cannotTell + message}
+		return Readiness{metav1.ConditionUnknown, v1alpha1.ReasonReadinessFailed, undetermined + message}
 	}
 	cases := map[string]struct {
 		reason     string
@@ -49,7 +49,7 @@ func TestReadinessOf(t *testing.T) {
 		"Available": {
 			reason: "A built-in kind is judged by its own rules.",
 			object: deployment + "replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: 'True'}]}}",
-			want:   works,
+			want:   ready,
 		},
 		"DeadlineExceeded": {
 			reason: "What its cluster has given up is broken, and not on its way.",
@@ -61,18 +61,18 @@ func TestReadinessOf(t *testing.T) {
 			object: definition + "'False', reason: Installing}]}}",
 			want:   progressing("Install in progress"),
 		},
-		"Established": {reason: "And no longer.", object: definition + "'True'}]}}", want: works},
+		"Established": {reason: "And no longer.", object: definition + "'True'}]}}", want: ready},
 		"Conditions": {
 			reason: "Of a kind that nobody knows, the usual conditions count.",
 			object: queue + "status: {conditions: [{type: Ready, status: 'False', message: no disk}]}}",
 			want:   progressing("no disk"),
 		},
-		"NoConditions": {reason: "One that has none is taken to work.", object: queue + "spec: {size: 1}}", want: works},
-		"True":         {reason: "An expression decides.", object: queue + "status: {phase: Running}}", expression: running, want: works},
+		"NoConditions": {reason: "One that has none is taken to work.", object: queue + "spec: {size: 1}}", want: ready},
+		"True":         {reason: "An expression decides.", object: queue + "status: {phase: Running}}", expression: running, want: ready},
 		"TrueOfBuiltIn": {
 			reason:     "It decides of built-in kinds, too.",
 			object:     deployment + "replicas: 2, readyReplicas: 1}}",
-			expression: "object.status.readyReplicas >= 1", want: works,
+			expression: "object.status.readyReplicas >= 1", want: ready,
 		},
 		"False": {
 			reason: "The expression is quoted, and not what it is about.", object: queue + "status: {phase: Filling}}", expression: running,
@@ -88,11 +88,11 @@ func TestReadinessOf(t *testing.T) {
 		},
 		"Kubernetes": {
 			reason: "The functions of Kubernetes' own rules are there.", object: queue + "status: {free: 2Gi}}",
-			expression: "quantity(object.status.free).isGreaterThan(quantity('1Gi'))", want: works,
+			expression: "quantity(object.status.free).isGreaterThan(quantity('1Gi'))", want: ready,
 		},
 		"TooCostly": {
 			reason: "No expression keeps others waiting.", object: queue + "items: [" + strings.Repeat("1, ", 200) + "1]}", expression: combination,
-			want: unknown("it takes more than the 100000 steps that it may"),
+			want: unknown("it takes more than 100000 steps, the limit"),
 		},
 		"NoExpression": {
 			reason: "Webhooks can be down.", object: queue + "spec: {}}", expression: "object.",
@@ -108,13 +108,13 @@ func TestReadinessOf(t *testing.T) {
 			object:     "{apiVersion: example.org/v1, kind: Queue, metadata: {name: a, deletionTimestamp: '2026-01-01T00:00:00Z'}, status: {phase: Running}}",
 			expression: running, want: progressing("is being deleted"),
 		},
-		"SecretHasKey": {reason: "Whether a Secret is filled can be told.", object: secret, expression: "'password' in object.data", want: works},
+		"SecretHasKey": {reason: "Whether a Secret is filled can be told.", object: secret, expression: "'password' in object.data", want: ready},
 		"SecretValue": {
-			reason: "What is in it cannot be found out.", object: secret, expression: "object.data.password == '' && object.stringData.more == ''", want: works,
+			reason: "What is in it cannot be found out.", object: secret, expression: "object.data.password == '' && object.stringData.more == ''", want: ready,
 		},
 		"SecretAnnotation": {
 			reason: "Nor from kubectl's copy of it.", object: secret,
-			expression: "object.metadata.annotations == {'team': 'red'}", want: works,
+			expression: "object.metadata.annotations == {'team': 'red'}", want: ready,
 		},
 		"SecretMessage": {
 			reason: "Nor from what fails.", object: secret, expression: "int(object.data.password) > 1",
@@ -160,7 +160,7 @@ func TestProblemsOfReadiness(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, problem := range problemsOfReadiness(tc.expression, path) {
+			for _, problem := range validateReadiness(tc.expression, path) {
 				if problem.Field != "spec.readiness" {
 					t.Errorf("the problem is said to be of %s", problem.Field)
 				}

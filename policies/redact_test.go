@@ -30,6 +30,23 @@ func TestRedact(t *testing.T) {
 			want: `{apiVersion: v1, kind: Pod, spec: {containers: [{name: web, env: [{name: DB_PASSWORD, value: <redacted>}, {name: COLOR, value: red},
 				{name: API_TOKEN, valueFrom: {secretKeyRef: {name: a, key: token}}}]}]}}`,
 		},
+		"Abbreviated": {
+			reason: "Passwords have short names. PWD is a directory.",
+			object: `{spec: {containers: [{env: [{name: PGPASS, value: x}, {name: MYSQL_PWD, value: x}, {name: DB_PASS, value: x}, {name: PWD, value: /}, {name: OLDPWD, value: /}, {name: BYPASS, value: "no"}]}]}, data: {root.pwd: x}}`,
+			want:   `{spec: {containers: [{env: [{name: PGPASS, value: <redacted>}, {name: MYSQL_PWD, value: <redacted>}, {name: DB_PASS, value: <redacted>}, {name: PWD, value: /}, {name: OLDPWD, value: /}, {name: BYPASS, value: "no"}]}]}, data: {root.pwd: <redacted>}}`,
+		},
+		"Flags": {
+			reason: "An argument is judged by the name of its flag.",
+			object: `{spec: {containers: [{command: [web, --password=x, --db-password, x, -token=x, -Dspring.datasource.password=x, --color=red, --password-file=/p, --secret, --verbose],
+				args: [-px, -p, x, -p, "8080", -p8080, -port=80, -path=/x, -p, /dir, --pass, x, serve]}]}}`,
+			want: `{spec: {containers: [{command: [web, --password=<redacted>, --db-password, <redacted>, -token=<redacted>, -Dspring.datasource.password=<redacted>, --color=red, --password-file=/p, --secret, --verbose],
+				args: [-p<redacted>, -p, <redacted>, -p, "8080", -p8080, -port=80, -path=/x, -p, /dir, --pass, <redacted>, serve]}]}}`,
+		},
+		"Shell": {
+			reason: "A script has flags, and variables too.",
+			object: `{spec: {containers: [{command: [sh, -c, "PGPASSWORD=x psql --color red; mysql -uroot -px --password 'a b' --host=db && curl 'https://h/?a=b&token=x'"]}]}, data: {dsn: "host=db password=x port=1"}}`,
+			want:   `{spec: {containers: [{command: [sh, -c, "PGPASSWORD=<redacted> psql --color red; mysql -uroot -p<redacted> --password <redacted> --host=db && curl 'https://h/?a=b&token=<redacted>'"]}]}, data: {dsn: "host=db password=<redacted> port=1"}}`,
+		},
 		"References": {
 			reason: "What only refers to a secret, or is about one, is shown.",
 			object: `{spec: {automountServiceAccountToken: false, imagePullSecrets: [{name: pull}], volumes: [{name: token, secret: {secretName: a}}, {projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 3600}}]}}], tls: [{secretName: a}]}}`,

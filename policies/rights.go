@@ -18,23 +18,23 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// Portico reads Secrets and lends clusters for people, so whoever points it at
-// something must have the right to that thing. As with RBAC's own verbs bind and
-// escalate, the API server is asked about the person, at the moment of the
-// change. Portico's own changes only carry out what was asked for before.
+// Portico reads Secrets and connects to clusters with its own rights, so a user who
+// names one in an object needs the right to it. As for RBAC's verbs bind and
+// escalate, the API server is asked about the user at the time of the change. No
+// right is asked for changes by Portico itself.
 
-// Right is what a change takes for granted of the person who makes it.
+// Right is a permission that a user needs for a change.
 type Right struct {
-	// Path is the field that needs the right.
+	// Path is the field whose change needs the right.
 	Path *field.Path
-	// Why the field needs it; empty when the right alone says so.
-	Why string
-	// Verb, Kind and Subresource say what must be allowed. Whether the kind has
-	// namespaces, the hub knows.
+	// Reason the field needs it; empty when the right alone says so.
+	Reason string
+	// Verb, Kind and Subresource are the permission.
 	Verb        string
 	Kind        schema.GroupVersionKind
 	Subresource string
-	// Namespace of what is used, should its kind have namespaces, and its Name.
+	// Namespace and Name are those of the object. Namespace is ignored for a
+	// cluster-scoped kind.
 	Namespace string
 	Name      string
 }
@@ -45,23 +45,25 @@ var (
 	applicationKind = v1alpha2.GroupVersion.WithKind("KubernetesApplication")
 )
 
-// RightsForTarget returns what storing a KubernetesTarget takes. old is nil on
-// create.
+// RightsForTarget returns the rights that a user needs to write a KubernetesTarget.
+// old is nil on create.
 func RightsForTarget(target, old *v1alpha1.KubernetesTarget) []Right {
 	var before v1alpha1.KubernetesTargetSpec
 	if old != nil {
 		before = old.Spec
 	}
 	now := target.Spec
-	// What bounds the use of a connection is as good as the connection.
-	rebound := !equality.Semantic.DeepEqual(now.Allow, before.Allow) || !equality.Semantic.DeepEqual(now.Impersonate, before.Impersonate)
+	// A change of the limits of a connection needs the same rights as the connection,
+	// and so does the removal of the claim that has to control its Secret.
+	rebound := !equality.Semantic.DeepEqual(now.Allow, before.Allow) || !equality.Semantic.DeepEqual(now.Impersonate, before.Impersonate) || leavesClaim(target, old)
 
 	spec := field.NewPath("spec")
 	var rights []Right
-	if ref := now.ConnectionSecretRef; ref != nil && ref.Name != "" && (rebound || !equality.Semantic.DeepEqual(ref, before.ConnectionSecretRef)) {
-		rights = append(rights, readSecret(spec.Child("connectionSecretRef", "name"), target.Namespace, ref.Name))
+	if secret := ConnectionSecret(target); secret.Name != "" && (rebound || !equality.Semantic.DeepEqual(now.ConnectionSecretRef, before.ConnectionSecretRef)) {
+		rights = append(rights, readSecret(spec.Child("connectionSecretRef", "name"), secret.Namespace, secret.Name))
 	}
-	if ref := now.ClusterRef; ref != nil && (rebound || !equality.Semantic.DeepEqual(ref, before.ClusterRef)) {
+	// spec.connection decides who may read the copy of the connection.
+	if ref := now.ClusterRef; ref != nil && (rebound || now.Connection != before.Connection || !equality.Semantic.DeepEqual(ref, before.ClusterRef)) {
 		rights = append(rights, Right{
 			Path: spec.Child("clusterRef"), Verb: v1alpha1.PublishVerb,
 			Kind:      schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind),
@@ -71,15 +73,32 @@ func RightsForTarget(target, old *v1alpha1.KubernetesTarget) []Right {
 	return rights
 }
 
-// RightsForResource returns what storing a KubernetesApplicationResource takes.
-// old is nil on create.
+// ConnectionChanged tells whether the Secret or the impersonated user of a
+// KubernetesTarget changed.
+func ConnectionChanged(target, old *v1alpha1.KubernetesTarget) bool {
+	return !equality.Semantic.DeepEqual(target.Spec.ConnectionSecretRef, old.Spec.ConnectionSecretRef) ||
+		!equality.Semantic.DeepEqual(target.Spec.Impersonate, old.Spec.Impersonate)
+}
+
+// leavesClaim tells whether a claim controlled the stored target, and does not
+// control the new one.
+func leavesClaim(target, old *v1alpha1.KubernetesTarget) bool {
+	if old == nil {
+		return false
+	}
+	was, is := ClaimOf(old), ClaimOf(target)
+	return was != nil && (is == nil || is.UID != was.UID)
+}
+
+// RightsForResource returns the rights that a user needs to write a
+// KubernetesApplicationResource. old is nil on create.
 func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []Right {
 	var before []corev1.LocalObjectReference
 	var was metav1.Object
 	if old != nil {
 		before, was = old.Spec.Secrets, old
 	}
-	rights := marks(resource, was, resourceKind)
+	rights := rightsForPorticoMetadata(resource, was, resourceKind)
 	for i, ref := range resource.Spec.Secrets {
 		if !slices.Contains(before, ref) && ref.Name != "" {
 			rights = append(rights, readSecret(field.NewPath("spec", "secrets").Index(i).Child("name"), resource.Namespace, ref.Name))
@@ -96,11 +115,11 @@ func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []
 			Kind: corev1.SchemeGroupVersion.WithKind(need.Kind), Namespace: resource.Namespace, Name: need.Name,
 		})
 	}
-	return distinct(rights)
+	return uniqueRights(rights)
 }
 
-// RightsForApplication returns what storing a KubernetesApplication takes. old
-// is nil on create.
+// RightsForApplication returns the rights that a user needs to write a
+// KubernetesApplication. old is nil on create.
 func RightsForApplication(app, old *v1alpha2.KubernetesApplication) []Right {
 	var before []corev1.LocalObjectReference
 	var was metav1.Object
@@ -110,7 +129,7 @@ func RightsForApplication(app, old *v1alpha2.KubernetesApplication) []Right {
 			before = append(before, template.Spec.Secrets...)
 		}
 	}
-	rights := marks(app, was, applicationKind)
+	rights := rightsForPorticoMetadata(app, was, applicationKind)
 	for i, template := range app.Spec.ResourceTemplates {
 		for j, ref := range template.Spec.Secrets {
 			if !slices.Contains(before, ref) && ref.Name != "" {
@@ -119,19 +138,20 @@ func RightsForApplication(app, old *v1alpha2.KubernetesApplication) []Right {
 			}
 		}
 	}
-	return distinct(rights)
+	return uniqueRights(rights)
 }
 
 func readSecret(path *field.Path, namespace, name string) Right {
 	return Right{Path: path, Verb: "get", Kind: secretKind, Namespace: namespace, Name: name}
 }
 
-// marks are what Portico's own records carry, and what it acts on: the label
-// that says it made them, and the native object whose status they become.
-// Whoever may write the records' status may forge them, and restore a backup.
-func marks(object, old metav1.Object, kind schema.GroupVersionKind) []Right {
+// rightsForPorticoMetadata returns the right that a user needs to set metadata on
+// which Portico acts: the label of objects that Portico made, and a native object as
+// controller, whose status the resource determines. A user who may update the status
+// of resources may set both, for instance to restore a backup.
+func rightsForPorticoMetadata(object, old metav1.Object, kind schema.GroupVersionKind) []Right {
 	right := Right{Verb: "update", Kind: kind, Subresource: "status", Namespace: object.GetNamespace(), Name: object.GetName(),
-		Why: "is Portico's own mark; leave it out"}
+		Reason: "is Portico's own mark; leave it out"}
 	_, marked := object.GetLabels()[v1alpha1.FrontDoorLabel]
 	if marked && (old == nil || old.GetLabels()[v1alpha1.FrontDoorLabel] != object.GetLabels()[v1alpha1.FrontDoorLabel]) {
 		right.Path = field.NewPath("metadata", "labels").Key(v1alpha1.FrontDoorLabel)
@@ -147,7 +167,7 @@ func marks(object, old metav1.Object, kind schema.GroupVersionKind) []Right {
 		}
 	}
 	right.Path = field.NewPath("metadata", "ownerReferences")
-	right.Why = fmt.Sprintf("only Portico speaks for %s %s; leave the controller out", owner.Kind, owner.Name)
+	right.Reason = fmt.Sprintf("only Portico speaks for %s %s; leave the controller out", owner.Kind, owner.Name)
 	return []Right{right}
 }
 
@@ -156,8 +176,8 @@ func isNative(owner metav1.OwnerReference) bool {
 	return slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind().GroupKind() == gk })
 }
 
-// distinct drops what is asked for twice.
-func distinct(rights []Right) []Right {
+// uniqueRights returns each right once.
+func uniqueRights(rights []Right) []Right {
 	var out []Right
 	for _, r := range rights {
 		if !slices.ContainsFunc(out, func(o Right) bool {
@@ -169,8 +189,8 @@ func distinct(rights []Right) []Right {
 	return out
 }
 
-// Attributes asks an authorizer about a right. resource is the kind's name in
-// the API.
+// Attributes returns the attributes for an access review. resource is the resource
+// name of the kind.
 func (r Right) Attributes(resource string, namespaced bool) *authorizationv1.ResourceAttributes {
 	namespace := ""
 	if namespaced {
@@ -182,31 +202,32 @@ func (r Right) Attributes(resource string, namespaced bool) *authorizationv1.Res
 	}
 }
 
-// Lacking is the refusal for want of a right, with the RBAC rule that gives it.
-func (r Right) Lacking(user authenticationv1.UserInfo, asked *authorizationv1.ResourceAttributes) *field.Error {
-	resource := asked.Resource
-	if asked.Subresource != "" {
-		resource += "/" + asked.Subresource
+// ForbiddenError is the error for a user who lacks the right, with the RBAC rule that
+// grants it.
+func (r Right) ForbiddenError(user authenticationv1.UserInfo, attributes *authorizationv1.ResourceAttributes) *field.Error {
+	resource := attributes.Resource
+	if attributes.Subresource != "" {
+		resource += "/" + attributes.Subresource
 	}
 	role, where := "ClusterRole", ""
-	if asked.Namespace != "" {
-		role, where = "Role", " in namespace "+asked.Namespace
+	if attributes.Namespace != "" {
+		role, where = "Role", " in namespace "+attributes.Namespace
 	}
 	names := ""
-	if asked.Name != "" {
-		names = fmt.Sprintf(", resourceNames: [%s]", asked.Name)
+	if attributes.Name != "" {
+		names = fmt.Sprintf(", resourceNames: [%s]", attributes.Name)
 	}
 	text := fmt.Sprintf("user %q may not %s %s %q%s; a %s%s with this rule would allow it: {apiGroups: [%q], resources: [%s]%s, verbs: [%s]}",
-		user.Username, asked.Verb, schema.GroupResource{Group: asked.Group, Resource: resource}, asked.Name, where,
-		role, where, asked.Group, resource, names, asked.Verb)
-	if r.Why != "" {
-		text = r.Why + ": " + text
+		user.Username, attributes.Verb, schema.GroupResource{Group: attributes.Group, Resource: resource}, attributes.Name, where,
+		role, where, attributes.Group, resource, names, attributes.Verb)
+	if r.Reason != "" {
+		text = r.Reason + ": " + text
 	}
 	return field.Forbidden(r.Path, strings.TrimSpace(text))
 }
 
-// Unknown is the refusal of a kind that the hub does not have.
-func (r Right) Unknown() *field.Error {
+// UnknownKindError is the error for a kind that the hub does not have.
+func (r Right) UnknownKindError() *field.Error {
 	return field.Invalid(r.Path.Child("kind"), r.Kind.Kind, fmt.Sprintf(
 		"the hub has no kind %s of %s, so nobody can be allowed to use it; install its CustomResourceDefinition first, or name a Secret in connectionSecretRef",
 		r.Kind.Kind, r.Kind.GroupVersion()))

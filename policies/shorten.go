@@ -4,9 +4,9 @@ import "strings"
 
 const ellipsis = "..."
 
-// Shorten cuts a text to that many bytes, the dots at its end included. A
-// character that would be cut in two is left out: API servers drop text that is
-// not UTF-8.
+// Shorten returns a text of at most so many bytes, including the dots at its end. It
+// leaves out a character that it would cut in two: API servers drop text that is not
+// UTF-8.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

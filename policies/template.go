@@ -15,21 +15,20 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// reserved are the labels that say whose a KubernetesApplicationResource is,
-// which its template cannot.
-var reserved = []string{v1alpha1.ApplicationLabel, v1alpha1.FrontDoorLabel}
+// reservedLabels are the labels that only Portico sets on the resources of an
+// application.
+var reservedLabels = []string{v1alpha1.ApplicationLabel, v1alpha1.FrontDoorLabel}
 
-// TemplateProblems returns what is wrong with each of an application's resource
-// templates, in their order. Those with no problem can be acted on whatever is
-// wrong with the others.
-func TemplateProblems(app *v1alpha2.KubernetesApplication) []field.ErrorList {
+// ValidateTemplates returns the errors of each resource template of an application,
+// in order. Templates without errors are used although others have errors.
+func ValidateTemplates(app *v1alpha2.KubernetesApplication) []field.ErrorList {
 	out := make([]field.ErrorList, len(app.Spec.ResourceTemplates))
 	names := map[string]bool{}
 	remotes := map[string]string{}
 	for i, template := range app.Spec.ResourceTemplates {
 		path := templatePath(i)
 		name := template.Metadata.Name
-		errs := problemsOfTemplateMeta(template.Metadata, path.Child("metadata"))
+		errs := validateTemplateMeta(template.Metadata, path.Child("metadata"))
 		// The label that makes a resource a member holds the application's name.
 		for _, problem := range validation.IsValidLabelValue(app.Name) {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), app.Name,
@@ -42,9 +41,9 @@ func TemplateProblems(app *v1alpha2.KubernetesApplication) []field.ErrorList {
 
 		remote, malformed := decodeTemplate(template.Spec.Template, path.Child("spec", "template"))
 		errs = append(errs, malformed...)
-		errs = append(errs, problemsOfReadiness(template.Spec.Readiness, path.Child("spec", "readiness"))...)
+		errs = append(errs, validateReadiness(template.Spec.Readiness, path.Child("spec", "readiness"))...)
 		if remote != nil {
-			key := remoteKey(remote)
+			key := remoteObjectKey(remote)
 			if other, taken := remotes[key]; taken {
 				errs = append(errs, field.Invalid(path.Child("spec", "template"), key,
 					fmt.Sprintf("is templated by %q already; two templates would overwrite each other", other)))
@@ -59,29 +58,29 @@ func TemplateProblems(app *v1alpha2.KubernetesApplication) []field.ErrorList {
 
 func templatePath(i int) *field.Path { return field.NewPath("spec", "resourceTemplates").Index(i) }
 
-// remoteKey tells one object on a target from another. One without a namespace,
-// if its kind has them, goes to the default.
-func remoteKey(remote *unstructured.Unstructured) string {
+// remoteObjectKey identifies an object on a target. An object without a namespace is
+// in the default one, if its kind is namespaced.
+func remoteObjectKey(remote *unstructured.Unstructured) string {
 	namespace := cmp.Or(remote.GetNamespace(), metav1.NamespaceDefault)
 	return remote.GroupVersionKind().GroupKind().String() + " " + namespace + "/" + remote.GetName()
 }
 
-func problemsOfTemplateMeta(meta v1alpha2.TemplateMeta, path *field.Path) field.ErrorList {
+func validateTemplateMeta(meta v1alpha2.TemplateMeta, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, problem := range validation.IsDNS1123Subdomain(meta.Name) {
 		errs = append(errs, field.Invalid(path.Child("name"), meta.Name, problem))
 	}
 	errs = append(errs, metavalidation.ValidateLabels(meta.Labels, path.Child("labels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, path.Child("annotations"))...)
-	errs = append(errs, problemsOfOwnership(meta.Annotations, path.Child("annotations"))...)
-	if text, says := meta.Annotations[v1alpha1.DriftAnnotation]; says {
-		_, malformed := choice(text, path.Child("annotations").Key(v1alpha1.DriftAnnotation), v1alpha1.DriftCorrect, v1alpha1.DriftReport)
+	errs = append(errs, validateOwnershipAnnotations(meta.Annotations, path.Child("annotations"))...)
+	if text, set := meta.Annotations[v1alpha1.DriftAnnotation]; set {
+		_, malformed := parseOneOf(text, path.Child("annotations").Key(v1alpha1.DriftAnnotation), v1alpha1.DriftCorrect, v1alpha1.DriftReport)
 		errs = append(errs, malformed...)
 	}
 	if _, set := meta.Annotations[v1alpha1.ReleaseAnnotation]; set {
-		errs = append(errs, field.Forbidden(path.Child("annotations").Key(v1alpha1.ReleaseAnnotation), "is for what is being deleted, and waits for a target that is away; leave it out"))
+		errs = append(errs, field.Forbidden(path.Child("annotations").Key(v1alpha1.ReleaseAnnotation), "is only for an object that is being deleted while its target is away; leave it out"))
 	}
-	for _, key := range reserved {
+	for _, key := range reservedLabels {
 		if _, set := meta.Labels[key]; set {
 			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "is Portico's to set; leave it out"))
 		}
@@ -89,12 +88,12 @@ func problemsOfTemplateMeta(meta v1alpha2.TemplateMeta, path *field.Path) field.
 	return errs
 }
 
-// sameObjects refuses a template that names another object than it did: its
-// KubernetesApplicationResource stands for the one on the target.
-func sameObjects(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
+// validateTemplateIdentity refuses a template that names another object than before:
+// its KubernetesApplicationResource belongs to one object on the target.
+func validateTemplateIdentity(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
 	before := map[string][]*unstructured.Unstructured{}
 	for _, template := range old.Spec.ResourceTemplates {
-		if remote := Template(template.Spec.Template); remote != nil {
+		if remote := TemplateObject(template.Spec.Template); remote != nil {
 			before[template.Metadata.Name] = append(before[template.Metadata.Name], remote)
 		}
 	}
@@ -104,13 +103,13 @@ func sameObjects(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, template := range app.Spec.ResourceTemplates {
-		is := Template(template.Spec.Template)
+		is := TemplateObject(template.Spec.Template)
 		if is == nil || times[template.Metadata.Name] > 1 { // which is refused as such
 			continue
 		}
 		var changes field.ErrorList
 		for _, was := range before[template.Metadata.Name] { // one, unless admission was away
-			if changes = changesOfIdentity(was, is, templatePath(i).Child("spec", "template")); len(changes) == 0 {
+			if changes = validateSameObject(was, is, templatePath(i).Child("spec", "template")); len(changes) == 0 {
 				break
 			}
 		}
@@ -119,7 +118,7 @@ func sameObjects(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
 	return errs
 }
 
-func changesOfIdentity(was, is *unstructured.Unstructured, path *field.Path) field.ErrorList {
+func validateSameObject(was, is *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, part := range []struct{ name, was, is string }{
 		{"apiVersion", was.GetAPIVersion(), is.GetAPIVersion()},

@@ -20,10 +20,10 @@ var (
 	effects         = sets.New(corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)
 )
 
-// TolerationsOf reads the taints that an object, or else its namespace, says it
-// tolerates. It returns nil when neither says anything.
+// TolerationsOf reads the tolerations of an object, or else of its namespace. It
+// returns nil when neither has the annotation.
 func TolerationsOf(object, namespace metav1.Object) ([]corev1.Toleration, field.ErrorList) {
-	text, ok := first(v1alpha1.TolerationsAnnotation, object.GetAnnotations(), namespace.GetAnnotations())
+	text, ok := firstValue(v1alpha1.TolerationsAnnotation, object.GetAnnotations(), namespace.GetAnnotations())
 	if !ok {
 		return nil, nil
 	}
@@ -33,7 +33,7 @@ func TolerationsOf(object, namespace metav1.Object) ([]corev1.Toleration, field.
 			continue
 		}
 		toleration := parseToleration(part)
-		if problems := problemsOfToleration(toleration, tolerationsPath); len(problems) > 0 {
+		if problems := validateToleration(toleration, tolerationsPath); len(problems) > 0 {
 			return nil, field.ErrorList{field.Invalid(tolerationsPath, text, fmt.Sprintf(
 				"%q is not a toleration such as key=value:NoSchedule, key:NoSchedule or key: %s", part, problems[0].Detail))}
 		}
@@ -45,21 +45,20 @@ func TolerationsOf(object, namespace metav1.Object) ([]corev1.Toleration, field.
 // parseToleration reads key[=value][:effect]: without a value every value of the
 // key is tolerated, without an effect every effect.
 func parseToleration(text string) corev1.Toleration {
-	text, effect, some := strings.Cut(text, ":")
+	text, effect, hasEffect := strings.Cut(text, ":")
 	key, value, equals := strings.Cut(text, "=")
 	t := corev1.Toleration{Key: key, Value: value, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
 	if equals {
 		t.Operator = corev1.TolerationOpEqual
 	}
-	if some && effect == "" {
-		t.Effect = "(none)" // a colon announces one
+	if hasEffect && effect == "" {
+		t.Effect = "(none)" // a colon without an effect is an error
 	}
 	return t
 }
 
-// TolerationsText writes tolerations the way the annotation has them, in a fixed
-// order.
-func TolerationsText(tolerations []corev1.Toleration) string {
+// FormatTolerations formats tolerations as in the annotation, in a fixed order.
+func FormatTolerations(tolerations []corev1.Toleration) string {
 	parts := make([]string, 0, len(tolerations))
 	for _, t := range tolerations {
 		part := t.Key
@@ -75,17 +74,17 @@ func TolerationsText(tolerations []corev1.Toleration) string {
 	return strings.Join(slices.Compact(parts), ",")
 }
 
-func problemsOfTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
+func validateTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range tolerations {
-		errs = append(errs, problemsOfToleration(t, path.Index(i))...)
+		errs = append(errs, validateToleration(t, path.Index(i))...)
 	}
 	return errs
 }
 
-// problemsOfToleration are a Pod's rules, but for time: nothing that runs on a
-// target is driven away by a taint.
-func problemsOfToleration(t corev1.Toleration, path *field.Path) field.ErrorList {
+// validateToleration applies the rules of Pods, and refuses tolerationSeconds: a taint
+// of a target evicts nothing.
+func validateToleration(t corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case t.Key != "":
@@ -115,8 +114,8 @@ func problemsOfToleration(t corev1.Toleration, path *field.Path) field.ErrorList
 	return errs
 }
 
-// problemsOfTaints are a node's rules.
-func problemsOfTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
+// validateTaints applies the rules of nodes.
+func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, t := range taints {

@@ -67,7 +67,7 @@ func TestTolerationsOf(t *testing.T) {
 			if diff := cmp.Diff(tc.problems, problems(errs)); diff != "" {
 				t.Errorf("\n%s\nproblems: -want, +got:\n%s", tc.reason, diff)
 			}
-			if text := TolerationsText(got); text != tc.text {
+			if text := FormatTolerations(got); text != tc.text {
 				t.Errorf("\n%s\nwritten as %q, want %q", tc.reason, text, tc.text)
 			}
 		})

@@ -15,43 +15,43 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// Which rule lives where: what one object's schema can say (types, fields that
-// never change) is in the CRDs; what it cannot, such as a template's namespace
-// or names that must differ, is here.
+// The CRDs hold the rules that a schema can express, such as types and immutable
+// fields. The functions here hold the others, such as unique names and the namespace
+// of a template.
 
-// ValidateApplication returns what is wrong with a KubernetesApplication and was
-// not before. old is nil on create.
+// ValidateApplication validates a KubernetesApplication. It ignores errors that the
+// stored object has already. old is nil on create.
 func ValidateApplication(app, old *v1alpha2.KubernetesApplication) field.ErrorList {
-	errs := problemsOfApplication(app)
+	errs := validateApplicationSpec(app)
 	if old != nil {
-		errs = Added(errs, problemsOfApplication(old))
-		errs = append(errs, sameObjects(app, old)...)
+		errs = RatchetErrors(errs, validateApplicationSpec(old))
+		errs = append(errs, validateTemplateIdentity(app, old)...)
 	}
 	return errs
 }
 
-func problemsOfApplication(app *v1alpha2.KubernetesApplication) field.ErrorList {
+func validateApplicationSpec(app *v1alpha2.KubernetesApplication) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateSelector(app.Spec.TargetSelector, spec.Child("targetSelector"))
 	errs = append(errs, validateSelector(app.Spec.ResourceSelector, spec.Child("resourceSelector"))...)
-	errs = append(errs, problemsOfTolerations(app.Spec.Tolerations, spec.Child("tolerations"))...)
-	errs = append(errs, problemsOfRelease(app)...)
-	for _, problems := range TemplateProblems(app) {
+	errs = append(errs, validateTolerations(app.Spec.Tolerations, spec.Child("tolerations"))...)
+	errs = append(errs, validateReleaseAnnotation(app)...)
+	for _, problems := range ValidateTemplates(app) {
 		errs = append(errs, problems...)
 	}
 	return errs
 }
 
-// ValidateResource returns what is wrong with a KubernetesApplicationResource
-// and was not before. old is nil on create.
+// ValidateResource validates a KubernetesApplicationResource. It ignores errors that
+// the stored object has already. old is nil on create.
 func ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource) field.ErrorList {
 	spec := field.NewPath("spec")
-	template, errs := problemsOfResource(resource)
+	template, errs := validateResourceSpec(resource)
 	if old == nil {
 		return errs
 	}
-	before, known := problemsOfResource(old)
-	errs = Added(errs, known)
+	before, known := validateResourceSpec(old)
+	errs = RatchetErrors(errs, known)
 	if template == nil {
 		return errs
 	}
@@ -63,50 +63,53 @@ func ValidateResource(resource, old *v1alpha1.KubernetesApplicationResource) fie
 	return errs
 }
 
-// problemsOfResource reads a resource's template as well, which is nil when it
-// is none.
-func problemsOfResource(resource *v1alpha1.KubernetesApplicationResource) (*unstructured.Unstructured, field.ErrorList) {
+// validateResourceSpec also returns the template, which is nil when it cannot be read.
+func validateResourceSpec(resource *v1alpha1.KubernetesApplicationResource) (*unstructured.Unstructured, field.ErrorList) {
 	spec := field.NewPath("spec")
 	errs := validateSelector(resource.Spec.TargetSelector, spec.Child("targetSelector"))
 	_, malformed := TolerationsOf(resource, &metav1.ObjectMeta{})
 	errs = append(errs, malformed...)
-	errs = append(errs, problemsOfReadiness(resource.Spec.Readiness, spec.Child("readiness"))...)
-	errs = append(errs, problemsOfOwnership(resource.Annotations, ownAnnotations)...)
-	errs = append(errs, problemsOfRelease(resource)...)
-	_, malformed = DriftOf(resource, &metav1.ObjectMeta{})
+	errs = append(errs, validateReadiness(resource.Spec.Readiness, spec.Child("readiness"))...)
+	errs = append(errs, validateOwnershipAnnotations(resource.Annotations, annotationsPath)...)
+	errs = append(errs, validateReleaseAnnotation(resource)...)
+	_, malformed = DriftPolicyOf(resource, &metav1.ObjectMeta{})
 	errs = append(errs, malformed...)
 	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
 	errs = append(errs, malformed...)
-	return template, append(errs, problemsOfContent(resource, template)...)
+	return template, append(errs, validateContentOwner(resource, template)...)
 }
 
-// ValidateTarget returns what is wrong with a KubernetesTarget and was not
-// before. old is nil on create.
+// ValidateTarget validates a KubernetesTarget. It ignores errors that the stored
+// object has already. old is nil on create.
 func ValidateTarget(target, old *v1alpha1.KubernetesTarget) field.ErrorList {
-	errs := problemsOfTarget(target)
+	errs := validateTargetSpec(target)
 	if old != nil {
-		errs = Added(errs, problemsOfTarget(old))
+		errs = RatchetErrors(errs, validateTargetSpec(old))
 	}
 	return errs
 }
 
-func problemsOfTarget(target *v1alpha1.KubernetesTarget) field.ErrorList {
+func validateTargetSpec(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := problemsOfTaints(target.Spec.Taints, spec.Child("taints"))
+	errs := validateTaints(target.Spec.Taints, spec.Child("taints"))
 	errs = append(errs, validateAllowance(target.Spec.Allow, spec.Child("allow"))...)
-	errs = append(errs, problemsOfImpersonation(target.Spec.Impersonate, spec.Child("impersonate"))...)
-	return append(errs, problemsOfConnection(target)...)
+	errs = append(errs, validateImpersonation(target.Spec.Impersonate, spec.Child("impersonate"))...)
+	return append(errs, validateConnection(target)...)
 }
 
-func problemsOfConnection(target *v1alpha1.KubernetesTarget) field.ErrorList {
+func validateConnection(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	switch secret := target.Spec.ConnectionSecretRef; {
 	case secret != nil && secret.Name == "":
-		errs = append(errs, field.Required(spec.Child("connectionSecretRef", "name"), "name a Secret in this namespace"))
+		errs = append(errs, field.Required(spec.Child("connectionSecretRef", "name"), "name a Secret"))
 	case secret == nil && target.Spec.ClusterRef == nil:
 		errs = append(errs, field.Required(spec.Child("connectionSecretRef", "name"),
 			"name the Secret in this namespace that holds the cluster's kubeconfig, or its endpoint and credentials; or name a managed cluster in spec.clusterRef"))
+	}
+	if target.Spec.Connection == v1alpha1.ConnectionPrivate && target.Spec.ClusterRef == nil && ConnectionSecret(target).Namespace == target.Namespace {
+		errs = append(errs, field.Forbidden(spec.Child("connection"),
+			"is about the copy of a managed cluster's connection, and a Secret in this namespace stays its readers'; name the cluster in spec.clusterRef, or a Secret of another namespace in spec.connectionSecretRef.namespace"))
 	}
 	if ref := target.Spec.ClusterRef; ref != nil {
 		if version, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || version.Group == "" || version.Version == "" {
@@ -117,8 +120,8 @@ func problemsOfConnection(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	return errs
 }
 
-// Template reads a template; nil when it is none, or is refused.
-func Template(raw runtime.RawExtension) *unstructured.Unstructured {
+// TemplateObject decodes a template. It returns nil for an invalid one.
+func TemplateObject(raw runtime.RawExtension) *unstructured.Unstructured {
 	object, malformed := decodeTemplate(raw, nil)
 	if len(malformed) > 0 {
 		return nil
@@ -126,7 +129,7 @@ func Template(raw runtime.RawExtension) *unstructured.Unstructured {
 	return object
 }
 
-// decodeTemplate reads a template and checks that it names an object.
+// decodeTemplate decodes a template, and validates the metadata of its object.
 func decodeTemplate(raw runtime.RawExtension, path *field.Path) (*unstructured.Unstructured, field.ErrorList) {
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw.Raw, &object.Object); err != nil || object.Object == nil {

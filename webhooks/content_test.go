@@ -8,47 +8,46 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
 
-// keeper is a stage that keeps what it was asked about.
+// keeper is a fakeTargets that keeps what it was asked about.
 type keeper struct {
-	*stage
+	*fakeTargets
 	templates []string
 }
 
-func (k *keeper) Rehearse(ctx context.Context, target *v1alpha1.KubernetesTarget, resource *v1alpha1.KubernetesApplicationResource, with []*unstructured.Unstructured) policies.Rehearsal {
+func (k *keeper) DryRun(ctx context.Context, target *v1alpha1.KubernetesTarget, resource *v1alpha1.KubernetesApplicationResource, with []*unstructured.Unstructured) policies.DryRun {
 	k.templates = append(k.templates, string(resource.Spec.Template.Raw))
-	return k.stage.Rehearse(ctx, target, resource, with)
+	return k.fakeTargets.DryRun(ctx, target, resource, with)
 }
 
 // A target is asked about a Secret as it would get it, and nobody else sees what
 // is in it.
-func TestContentIsRehearsed(t *testing.T) {
+func TestContentIsInDryRun(t *testing.T) {
 	secret := func(label, data string) string {
 		return `{apiVersion: v1, kind: Secret, metadata: {name: sql, labels: {` + label + `}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "` + data + `"}}, type: Opaque, data: {a: ` + data + `}}`
 	}
 	const remote = "workload.crossplane.io/schedule: remote"
-	const sent = `{"apiVersion":"v1","data":{"a":"Yg=="},"kind":"Secret","metadata":{"name":"sql"},"type":"Opaque"}`
+	const sentObject = `{"apiVersion":"v1","data":{"a":"Yg=="},"kind":"Secret","metadata":{"name":"sql"},"type":"Opaque"}`
 	cases := map[string]struct {
 		reason, object, old string
 		want                []string
 	}{
-		"New":       {reason: "What is new is tried, with what is in it.", object: secret(remote, "Yg=="), want: []string{sent}},
-		"Labelled":  {reason: "So is what begins to travel.", object: secret(remote, "Yg=="), old: secret("", "Yg=="), want: []string{sent}},
-		"Changed":   {reason: "So is what changed.", object: secret(remote, "Yg=="), old: secret(remote, "eA=="), want: []string{sent}},
+		"New":       {reason: "What is new is tried, with what is in it.", object: secret(remote, "Yg=="), want: []string{sentObject}},
+		"Labelled":  {reason: "So is what is now sent.", object: secret(remote, "Yg=="), old: secret("", "Yg=="), want: []string{sentObject}},
+		"Changed":   {reason: "So is what changed.", object: secret(remote, "Yg=="), old: secret(remote, "eA=="), want: []string{sentObject}},
 		"Unchanged": {reason: "Nobody asks twice.", object: secret(remote, "Yg=="), old: secret(remote, "Yg==")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			k := &keeper{stage: &stage{says: func(context.Context, string) policies.Rehearsal {
-				return policies.Rehearsal{Result: policies.RehearsalAccepted}
+			k := &keeper{fakeTargets: &fakeTargets{answer: func(context.Context, string) policies.DryRun {
+				return policies.DryRun{Result: policies.DryRunAccepted}
 			}}}
-			answer := tell(t, staged(k, time.Minute, target("eu-1", nil)), ask{path: NativePath, object: tc.object, old: tc.old})
+			answer := evaluateRequest(t, serveWithDryRuns(k, time.Minute, target("eu-1", nil)), testRequest{path: NativePath, object: tc.object, old: tc.old})
 			if answer.Code != http.StatusOK {
 				t.Errorf("refused: %v", answer)
 			}
@@ -60,16 +59,16 @@ func TestContentIsRehearsed(t *testing.T) {
 }
 
 // What connects to a target of the namespace is not labelled.
-func TestConnectionsStay(t *testing.T) {
+func TestConnectionSecretsAreNotSent(t *testing.T) {
 	connection := `{apiVersion: v1, kind: Secret, metadata: {name: KEY, labels: {workload.crossplane.io/schedule: remote}}, type: Opaque}`
 	published := target("eu-1", nil)
-	published.(*v1alpha1.KubernetesTarget).Spec.ConnectionSecretRef = &corev1.LocalObjectReference{Name: "key"}
-	k := &stage{says: func(context.Context, string) policies.Rehearsal { return policies.Rehearsal{} }}
-	answer := tell(t, staged(k, time.Minute, published), ask{path: NativePath, object: strings.ReplaceAll(connection, "KEY", "key")})
-	if answer.Code == http.StatusOK || len(k.asked) > 0 {
+	published.(*v1alpha1.KubernetesTarget).Spec.ConnectionSecretRef = &v1alpha1.SecretReference{Name: "key"}
+	k := &fakeTargets{answer: func(context.Context, string) policies.DryRun { return policies.DryRun{} }}
+	answer := evaluateRequest(t, serveWithDryRuns(k, time.Minute, published), testRequest{path: NativePath, object: strings.ReplaceAll(connection, "KEY", "key")})
+	if answer.Code == http.StatusOK || len(k.requested) > 0 {
 		t.Errorf("the key to a target would be sent: %v", answer)
 	}
-	other := tell(t, staged(k, time.Minute, published), ask{path: NativePath, object: strings.ReplaceAll(connection, "KEY", "other")})
+	other := evaluateRequest(t, serveWithDryRuns(k, time.Minute, published), testRequest{path: NativePath, object: strings.ReplaceAll(connection, "KEY", "other")})
 	if other.Code != http.StatusOK {
 		t.Errorf("another Secret is not sent: %v", other)
 	}

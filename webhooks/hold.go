@@ -10,10 +10,10 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 )
 
-// hold keeps remote objects still on the hub. In a namespace that opts in it
-// labels them first.
+// hold keeps the hub's controllers from running remote objects. In a namespace that
+// opts in, it first labels the objects.
 func hold(identity string, namespaceOptsIn bool) handler {
-	return natives(func(_ context.Context, q question) (admission.Response, error) {
+	return nativeHandler(func(_ context.Context, q nativeRequest) (admission.Response, error) {
 		var patch kinds.Patch
 		if namespaceOptsIn {
 			patch = kinds.OptIn(q.object, q.old)
@@ -21,11 +21,11 @@ func hold(identity string, namespaceOptsIn bool) handler {
 		held, err := kinds.Hold(q.kind, q.object, q.old, kinds.Author(q.UserInfo.Username == identity))
 		var malformed *field.Error
 		if errors.As(err, &malformed) {
-			return verdict(q.Request, field.ErrorList{malformed}), nil
+			return validationResponse(q.Request, field.ErrorList{malformed}), nil
 		}
 		if err != nil {
 			return admission.Response{}, err
 		}
-		return patched(append(patch, held...), "held"), nil
+		return allowedWithPatch(append(patch, held...), "held"), nil
 	})
 }

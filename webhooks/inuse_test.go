@@ -1,17 +1,22 @@
 package webhooks
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
 const (
@@ -31,7 +36,7 @@ func placedOn(target, leaving string) client.Object {
 
 func published(annotations map[string]string) client.Object {
 	target := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "eu-1", Annotations: annotations}}
-	target.Spec.ConnectionSecretRef = &corev1.LocalObjectReference{Name: "token"}
+	target.Spec.ConnectionSecretRef = &v1alpha1.SecretReference{Name: "token"}
 	return target
 }
 
@@ -74,13 +79,11 @@ func TestInUse(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			server := webhook.NewServer(webhook.Options{})
-			over := func(objects []client.Object) client.Reader {
-				return fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).Build()
-			}
-			Register(server, Options{Reader: over(tc.cached), Live: over(tc.live), Identity: porticoUser, Scheme: scheme()})
+			cache := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(tc.cached...).WithIndex(&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, bySecret).WithIndex(&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, byRelation).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).Build()
+			Register(server, Options{Reader: cache, Live: withSelectableFields(fake.NewClientBuilder().WithScheme(scheme()).WithObjects(tc.live...)).Build(), Identity: porticoUser, Scheme: scheme()})
 			for path, old := range map[string]string{InUsePath: usedTarget, InUseSecretPath: usedSecret} {
 				for _, collection := range []bool{false, true} {
-					req := ask{path: path, operation: admissionv1.Delete, old: old}.request(t)
+					req := testRequest{path: path, operation: admissionv1.Delete, old: old}.request(t)
 					if collection { // names nothing
 						req.Name = ""
 					}
@@ -95,6 +98,86 @@ func TestInUse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInUseCost: a deletion does not read more from the API server because the namespace
+// is larger. An API server without selectable fields is asked for the whole namespace.
+func TestInUseCost(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		supported bool
+		user      client.Object
+		target    int // objects read for the deletion of the target
+		secret    int // objects read for the deletion of its Secret
+		refused   bool
+	}{
+		"Unused":      {reason: "The other targets and resources of the namespace are not read.", supported: true, target: 1, secret: 1},
+		"Used":        {reason: "The target and its resource are read.", supported: true, user: placedOn("eu-1", ""), target: 2, secret: 2, refused: true},
+		"Leaving":     {reason: "The field of the target that is left finds the resource.", supported: true, user: placedOn("eu-2", "eu-1"), target: 2, secret: 2, refused: true},
+		"Unsupported": {reason: "The whole namespace is read.", target: 1 + 2*50, secret: 51 + 2*50},
+		"UsedThere":   {reason: "The whole namespace is read.", user: placedOn("eu-1", ""), target: 1 + 51, secret: 51 + 51, refused: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{published(nil)}
+			for i := range 50 {
+				resource, target := placedOn("eu-2", ""), published(nil).(*v1alpha1.KubernetesTarget)
+				resource.SetName(fmt.Sprintf("other-%d", i))
+				target.Name, target.Spec.ConnectionSecretRef.Name = resource.GetName(), resource.GetName()
+				objects = append(objects, resource, target)
+			}
+			if tc.user != nil {
+				objects = append(objects, tc.user)
+			}
+			read := 0
+			live := withSelectableFields(fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...)).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					read++
+					return c.Get(ctx, key, object, options...)
+				},
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if o := (&client.ListOptions{}).ApplyOptions(options); o.FieldSelector != nil && !tc.supported {
+						return apierrors.NewBadRequest("field label not supported: " + o.FieldSelector.String())
+					}
+					err := c.List(ctx, list, options...)
+					read += meta.LenList(list)
+					return err
+				},
+			}).Build()
+			cache := fake.NewClientBuilder().WithScheme(scheme()).WithIndex(&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, bySecret).WithIndex(&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, byRelation).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).Build()
+			server := webhook.NewServer(webhook.Options{})
+			Register(server, Options{Reader: cache, Live: live, Identity: porticoUser, Scheme: scheme()})
+			for _, deletion := range []struct {
+				path, old string
+				want      int
+			}{{InUsePath, usedTarget, tc.target}, {InUseSecretPath, usedSecret, tc.secret}} {
+				read = 0
+				resp := post(t, server.WebhookMux(), deletion.path, testRequest{path: deletion.path, operation: admissionv1.Delete, old: deletion.old}.request(t))
+				if resp.Allowed == tc.refused {
+					t.Errorf("%s %s: allowed = %t", tc.reason, deletion.path, resp.Allowed)
+				}
+				if read != deletion.want {
+					t.Errorf("%s %s: read %d objects, want %d", tc.reason, deletion.path, read, deletion.want)
+				}
+			}
+		})
+	}
+}
+
+// withSelectableFields adds the field selectors of the CustomResourceDefinitions.
+func withSelectableFields(builder *fake.ClientBuilder) *fake.ClientBuilder {
+	return builder.WithIndex(&v1alpha1.KubernetesApplicationResource{}, v1alpha1.TargetField, func(o client.Object) []string {
+		return []string{targetName(o.(*v1alpha1.KubernetesApplicationResource).Spec.TargetRef)}
+	}).WithIndex(&v1alpha1.KubernetesApplicationResource{}, v1alpha1.LeavingTargetField, byLeavingTarget).
+		WithIndex(&v1alpha1.KubernetesTarget{}, v1alpha1.ConnectionSecretField, bySecretName)
+}
+
+func byLeavingTarget(o client.Object) []string {
+	return []string{targetName(o.(*v1alpha1.KubernetesApplicationResource).Spec.LeavingTargetRef)}
+}
+
+func bySecretName(o client.Object) []string {
+	return []string{policies.ConnectionSecret(o.(*v1alpha1.KubernetesTarget)).Name}
 }
 
 // TestInUseWithdrawn lets a copy go by the hands that it came from, and nothing
@@ -120,7 +203,7 @@ func TestInUseWithdrawn(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			h := front(t, published(nil), placedOn("eu-1", ""))
-			resp := post(t, h, tc.path, ask{path: tc.path, operation: admissionv1.Delete, old: tc.old, user: tc.user}.request(t))
+			resp := post(t, h, tc.path, testRequest{path: tc.path, operation: admissionv1.Delete, old: tc.old, user: tc.user}.request(t))
 			if resp.Allowed != tc.allowed {
 				t.Errorf("%s It is allowed: %t, %v", tc.reason, resp.Allowed, resp.Result)
 			}

@@ -42,33 +42,33 @@ spec: {template: {metadata: {labels: {app: web}}}}
 func TestMutate(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		ask
+		testRequest
 		want  string // as stored; empty: as it was sent
 		audit string
 	}{
 		"HoldCreate": {
-			reason: "A Deployment is held by its pod template, and nothing else of it is touched.",
-			ask:    ask{path: HoldPath, object: deployment},
-			want:   heldDeployment,
-			audit:  "held",
+			reason:      "A Deployment is held by its pod template, and nothing else of it is touched.",
+			testRequest: testRequest{path: HoldPath, object: deployment},
+			want:        heldDeployment,
+			audit:       "held",
 		},
 		"HoldApply": {
-			reason: "To apply the manifest again, which knows nothing of the hold, keeps the hold.",
-			ask:    ask{path: HoldPath, object: deployment, old: heldDeployment},
-			want:   heldDeployment,
-			audit:  "held",
+			reason:      "To apply the manifest again, which knows nothing of the hold, keeps the hold.",
+			testRequest: testRequest{path: HoldPath, object: deployment, old: heldDeployment},
+			want:        heldDeployment,
+			audit:       "held",
 		},
 		"HoldHeld": {
-			reason: "A Deployment that is held needs nothing.",
-			ask:    ask{path: HoldPath, object: heldDeployment, old: heldDeployment},
+			reason:      "A Deployment that is held needs nothing.",
+			testRequest: testRequest{path: HoldPath, object: heldDeployment, old: heldDeployment},
 		},
 		"HoldByPortico": {
-			reason: "Portico moves a Deployment in steps, and is not second-guessed.",
-			ask:    ask{path: HoldPath, object: deployment, old: heldDeployment, user: porticoUser},
+			reason:      "Portico moves a Deployment in steps, and is not second-guessed.",
+			testRequest: testRequest{path: HoldPath, object: deployment, old: heldDeployment, user: porticoUser},
 		},
 		"HoldRunning": {
 			reason: "A Deployment that runs here goes on until the target's copy does.",
-			ask: ask{path: HoldPath, old: localDeployment, object: `
+			testRequest: testRequest{path: HoldPath, old: localDeployment, object: `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: team-a, labels: {app: web, workload.crossplane.io/schedule: remote}}
@@ -82,7 +82,7 @@ spec: {template: {metadata: {labels: {app: web}}}}`,
 		},
 		"Release": {
 			reason: "With its label gone, a Deployment is let go.",
-			ask: ask{path: HoldPath, old: heldDeployment, object: `
+			testRequest: testRequest{path: HoldPath, old: heldDeployment, object: `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: team-a, labels: {app: web}}
@@ -92,7 +92,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"HoldDamagedRecord": {
 			reason: "A record that cannot be read can be taken off, as the refusal says.",
-			ask: ask{path: HoldPath, object: heldDeployment, old: `
+			testRequest: testRequest{path: HoldPath, object: heldDeployment, old: `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: team-a, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}
@@ -100,7 +100,7 @@ spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}
 		},
 		"HoldDamagedService": {
 			reason: "So can a Service's; what it has then is taken for the hub's.",
-			ask: ask{
+			testRequest: testRequest{
 				path:   HoldPath,
 				old:    `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}, spec: {clusterIP: 10.0.0.1}}`,
 				object: `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {clusterIP: 10.0.0.1}}`,
@@ -110,7 +110,7 @@ spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}
 		},
 		"HoldService": {
 			reason: "What the user chose is told from what the hub will choose, and a load balancer is kept from the hub's cloud.",
-			ask: ask{path: HoldPath, object: `
+			testRequest: testRequest{path: HoldPath, object: `
 apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: team-a, labels: {workload.crossplane.io/schedule: remote}}
@@ -123,28 +123,34 @@ spec: {type: LoadBalancer, loadBalancerClass: workload.crossplane.io/remote, por
 			audit: "held",
 		},
 		"HoldOtherKind": {
-			reason: "A kind Portico does not know passes, should a configuration send one.",
-			ask:    ask{path: HoldPath, object: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}}`},
+			reason:      "A kind Portico does not know passes, should a configuration send one.",
+			testRequest: testRequest{path: HoldPath, object: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}}`},
 		},
 		"HoldOtherVersion": {
-			reason: "So does a version it was not written for.",
-			ask:    ask{path: HoldPath, object: `{apiVersion: apps/v2, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}}`},
+			reason:      "So does a version it was not written for.",
+			testRequest: testRequest{path: HoldPath, object: `{apiVersion: apps/v2, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}}`},
 		},
 		"HoldScale": {
-			reason: "A subresource is another object than its kind says.",
-			ask:    ask{path: HoldPath, object: deployment, old: heldDeployment, subresource: "scale"},
+			reason:      "A subresource is another object than its kind says.",
+			testRequest: testRequest{path: HoldPath, object: deployment, old: heldDeployment, subresource: "scale"},
 		},
-		"HoldFinalizer": {
-			reason: "What is being deleted is left alone, so that its finalizers come off.",
-			ask: ask{path: HoldPath, old: heldDeployment, object: `
+		"HoldOnceDeleted": {
+			reason: "What is being deleted is held as ever.",
+			testRequest: testRequest{path: HoldPath, old: heldDeployment, object: `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, deletionTimestamp: "2030-01-01T00:00:00Z"}
 spec: {template: {}}`},
+			want: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, deletionTimestamp: "2030-01-01T00:00:00Z"}
+spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}}`,
+			audit: "held",
 		},
 		"NamespaceCreate": {
-			reason: "In a namespace that opts in, an object is labelled and held at once.",
-			ask:    ask{path: HoldNamespacePath, object: localDeployment},
+			reason:      "In a namespace that opts in, an object is labelled and held at once.",
+			testRequest: testRequest{path: HoldNamespacePath, object: localDeployment},
 			want: `
 apiVersion: apps/v1
 kind: Deployment
@@ -153,8 +159,8 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit: "held",
 		},
 		"NamespaceNoLabels": {
-			reason: "Also one that has no labels at all.",
-			ask:    ask{path: HoldNamespacePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}`},
+			reason:      "Also one that has no labels at all.",
+			testRequest: testRequest{path: HoldNamespacePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}`},
 			want: `
 apiVersion: apps/v1
 kind: Deployment
@@ -163,8 +169,8 @@ spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}
 			audit: "held",
 		},
 		"NamespaceReapply": {
-			reason: "To apply a manifest without the label, which is how it was created, does not bring the object home.",
-			ask:    ask{path: HoldNamespacePath, old: heldDeployment, object: localDeployment},
+			reason:      "To apply a manifest without the label, which is how it was created, does not bring the object home.",
+			testRequest: testRequest{path: HoldNamespacePath, old: heldDeployment, object: localDeployment},
 			want: `
 apiVersion: apps/v1
 kind: Deployment
@@ -173,40 +179,40 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit: "held",
 		},
 		"NamespaceLater": {
-			reason: "What ran here before the namespace opted in stays.",
-			ask:    ask{path: HoldNamespacePath, old: localDeployment, object: localDeployment},
+			reason:      "What ran here before the namespace opted in stays.",
+			testRequest: testRequest{path: HoldNamespacePath, old: localDeployment, object: localDeployment},
 		},
 		"NamespaceLocal": {
-			reason: "An object that says local stays.",
-			ask:    ask{path: HoldNamespacePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: local}}}`},
+			reason:      "An object that says local stays.",
+			testRequest: testRequest{path: HoldNamespacePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: local}}}`},
 		},
 		"Pin": {
-			reason: "The ReplicaSet of a held Deployment has no Pods.",
-			ask:    ask{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 3, other: 1}}`},
-			want:   `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0, other: 1}}`,
-			audit:  "pinned",
+			reason:      "The ReplicaSet of a held Deployment has no Pods.",
+			testRequest: testRequest{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 3, other: 1}}`},
+			want:        `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0, other: 1}}`,
+			audit:       "pinned",
 		},
 		"PinUnsaid": {
-			reason: "No number of replicas means one.",
-			ask:    ask{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}}`},
-			want:   `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
-			audit:  "pinned",
+			reason:      "No number of replicas means one.",
+			testRequest: testRequest{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}}`},
+			want:        `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
+			audit:       "pinned",
 		},
 		"PinGoesHome": {
 			reason: "One whose label is taken off is an ordinary ReplicaSet again.",
-			ask: ask{
+			testRequest: testRequest{
 				path:   PinPath,
 				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
 				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1}, spec: {replicas: 3}}`,
 			},
 		},
 		"PinOtherKind": {
-			reason: "Only ReplicaSets are pinned.",
-			ask:    ask{path: PinPath, object: heldDeployment},
+			reason:      "Only ReplicaSets are pinned.",
+			testRequest: testRequest{path: PinPath, object: heldDeployment},
 		},
 		"Shield": {
 			reason: "The hub's controllers know nothing of the target, and what they write is what was there.",
-			ask: ask{
+			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    heldDeployment + "status: {replicas: 3, readyReplicas: 3}",
 				object: heldDeployment + "status: {replicas: 0, observedGeneration: 7}",
@@ -216,7 +222,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"ShieldFirst": {
 			reason: "Where there was no status, there is none.",
-			ask: ask{
+			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    heldDeployment,
 				object: heldDeployment + "status: {replicas: 0}",
@@ -226,7 +232,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"ShieldUnchanged": {
 			reason: "A status that changes nothing needs no shield.",
-			ask: ask{
+			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    heldDeployment + "status: {replicas: 3}",
 				object: heldDeployment + "status: {replicas: 3}",
@@ -234,7 +240,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"ShieldPortico": {
 			reason: "Portico writes what the target says.",
-			ask: ask{
+			testRequest: testRequest{
 				path: ShieldPath, subresource: "status", user: porticoUser,
 				old:    heldDeployment + "status: {replicas: 3}",
 				object: heldDeployment + "status: {replicas: 2}",
@@ -242,7 +248,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"ShieldRunning": {
 			reason: "A Deployment that still runs here has a status of its own.",
-			ask: ask{
+			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    deployment + "status: {replicas: 3}",
 				object: deployment + "status: {replicas: 2}",
@@ -250,7 +256,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"ShieldWithoutLabel": {
 			reason: "A status write cannot change labels, so leaving them out does not lift the shield.",
-			ask: ask{
+			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    heldDeployment + "status: {replicas: 3}",
 				object: localDeployment + "status: {replicas: 0}",
@@ -260,7 +266,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"ShieldSpec": {
 			reason: "A write that is not of the status is not the shield's.",
-			ask: ask{
+			testRequest: testRequest{
 				path:   ShieldPath,
 				old:    heldDeployment + "status: {replicas: 3}",
 				object: heldDeployment + "status: {replicas: 0}",
@@ -268,7 +274,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"ShieldShadow": {
 			reason: "A shadow's status is Portico's too.",
-			ask: ask{
+			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 3}}`,
 				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 0}}`,
@@ -278,7 +284,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"ShieldOrdinary": {
 			reason: "An ordinary ReplicaSet's is not.",
-			ask: ask{
+			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1}, status: {replicas: 3}}`,
 				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1}, status: {replicas: 0}}`,
@@ -288,7 +294,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			hooks := front(t)
-			stored, resp := admit(t, hooks, tc.ask)
+			stored, resp := admit(t, hooks, tc.testRequest)
 			want := tc.want
 			if want == "" {
 				want = tc.object
@@ -307,19 +313,19 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 				t.Errorf("audit annotations (-want +got):\n%s", diff)
 			}
 
-			again := tc.ask
-			again.object = stored
-			if resp := review(t, hooks, again); !resp.Allowed || len(resp.Patch) > 0 {
+			repeated := tc.testRequest
+			repeated.object = stored
+			if resp := submit(t, hooks, repeated); !resp.Allowed || len(resp.Patch) > 0 {
 				t.Errorf("asked again about its own answer, it says %s %v", resp.Patch, resp.Result)
 			}
-			injected := tc.ask
+			injected := tc.testRequest
 			injected.object = inject(t, stored)
-			if resp := review(t, hooks, injected); !resp.Allowed || len(resp.Patch) > 0 {
+			if resp := submit(t, hooks, injected); !resp.Allowed || len(resp.Patch) > 0 {
 				t.Errorf("asked again after another webhook's change, it says %s %v", resp.Patch, resp.Result)
 			}
-			dry := tc.ask
+			dry := tc.testRequest
 			dry.dryRun = true
-			if diff := cmp.Diff(resp, review(t, hooks, dry)); diff != "" {
+			if diff := cmp.Diff(resp, submit(t, hooks, dry)); diff != "" {
 				t.Errorf("a dry run has another answer (-real +dry):\n%s", diff)
 			}
 		})

@@ -4,126 +4,142 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/input"
-	"github.com/portico-io/portico/policies/placement"
+	"github.com/portico-io/portico/policies/targetselection"
 )
 
-// native refuses what could not be placed or moved, and warns when no target
-// matches.
-func native(o Options) handler {
-	return natives(func(ctx context.Context, q question) (admission.Response, error) {
-		cached := lookup{ctx: ctx, reader: o.Reader, namespace: q.Namespace}
-		errs := policies.ValidateNative(policies.NativeQuestion{
-			Kind:        q.kind,
-			Object:      q.object,
-			Old:         q.old,
-			Namespace:   cached.namespaceMeta(),
-			Application: cached.application,
-			Targets:     cached.targets,
+// validateNative validates a native object. For a remote object it also evaluates the
+// policies, and tries the object on its target.
+func validateNative(o Options) handler {
+	return nativeHandler(func(ctx context.Context, q nativeRequest) (admission.Response, error) {
+		cache := cacheLookup{ctx: ctx, reader: o.Reader, load: o.Load, namespace: q.Namespace}
+		errs := policies.ValidateNative(policies.NativeReview{
+			Kind:               q.kind,
+			Object:             q.object,
+			Old:                q.old,
+			Namespace:          cache.namespaceMeta(),
+			Application:        cache.application,
+			TargetsUsingSecret: cache.targetsConnectedWith,
 		})
-		if cached.err != nil {
-			return admission.Response{}, cached.err
+		if cache.err != nil {
+			return admission.Response{}, cache.err
 		}
 		if len(errs) > 0 || !kinds.IsRemote(q.object) {
-			return verdict(q.Request, errs), nil
+			return validationResponse(q.Request, errs), nil
 		}
-		resp := foresee(o, q, &cached)
-		return resp, cached.err
+		return admitNative(o, q, &cache), cache.err
 	})
 }
 
-// lookup reads from the cache, and keeps the first error.
-type lookup struct {
-	ctx       context.Context //nolint:containedctx // lives for one request
-	reader    client.Reader
-	namespace string
-	err       error
-}
-
-func (l *lookup) keep(err error) {
-	if l.err == nil {
-		l.err = err
-	}
-}
-
-func (l *lookup) namespaceMeta() metav1.Object {
-	ns := &metav1.PartialObjectMetadata{}
-	ns.SetGroupVersionKind(schemaNamespace)
-	if err := l.reader.Get(l.ctx, client.ObjectKey{Name: l.namespace}, ns); client.IgnoreNotFound(err) != nil {
-		l.keep(fmt.Errorf("reading namespace %s: %w", l.namespace, err))
-	}
-	return ns
-}
-
-// place gathers what policies see of where something could run.
-func (l *lookup) place(app input.Application, selector labels.Selector) decisions.Place {
-	return decisions.Place{
-		Namespace: decisions.Namespace(l.namespace, l.namespaceMeta()), Application: app,
-		Selector: selector, Targets: l.targets(), Placed: l.placed(),
-	}
-}
-
-// placed counts what is on each target of the namespace.
-func (l *lookup) placed() map[string]int { return placement.Placed(l.resources()) }
-
-// resources are those of the namespace, of the cache itself, like targets.
-func (l *lookup) resources() []v1alpha1.KubernetesApplicationResource {
-	list := &v1alpha1.KubernetesApplicationResourceList{}
-	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		l.keep(fmt.Errorf("listing resources: %w", err))
-	}
-	return list.Items
-}
-
-func (l *lookup) application(name string) *v1alpha2.KubernetesApplication {
-	app := &v1alpha2.KubernetesApplication{}
-	err := l.reader.Get(l.ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, app)
+// admitNative returns the response to a valid remote object: the decision of the
+// policies, and of the target, or a warning that no target matches. An object that is
+// on a target may be changed, with a warning, although spec.allow or a policy excludes
+// it now.
+func admitNative(o Options, q nativeRequest, cache *cacheLookup) admission.Response {
+	member, _ := policies.MembershipOf(q.object, cache.namespaceMeta())
+	member = member.WithApplication(cache.application(member.Application))
+	query, err := o.queryFor(q, member, cache)
 	if err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			l.keep(fmt.Errorf("reading application %s: %w", name, err))
+		return admission.Allowed("") // validation denied it already
+	}
+	decision := noDecision
+	if o.policiesApply(policyv1alpha1.Scheduling, q.Request) && !unchanged(q.object, q.old) {
+		scheduling := cache.schedulingContext(input.Application{Name: member.Application, Target: member.Target}, query)
+		decision = o.evaluateScheduling(cache.ctx, q.Request, scheduling, []sentObject{{object: q.object, old: q.old, isNew: !kinds.IsRemote(q.old)}})
+	}
+	var resp admission.Response
+	switch {
+	case !decision.Allowed():
+		resp = deniedByPolicies(decision)
+	case member.Target != "":
+		target := cache.target(member.Target)
+		resp = checkTarget(o, q, target)
+		if resp.AuditAnnotations == nil {
+			resp.AuditAnnotations = map[string]string{"target": member.Target}
 		}
-		return nil
-	}
-	return app
-}
-
-// targets are those of the cache itself: there may be many, and nobody here
-// changes them.
-func (l *lookup) targets() []v1alpha1.KubernetesTarget {
-	list := &v1alpha1.KubernetesTargetList{}
-	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		l.keep(fmt.Errorf("listing targets: %w", err))
-	}
-	return list.Items
-}
-
-// members are the resources of an application.
-func (l *lookup) members(application string) []v1alpha1.KubernetesApplicationResource {
-	list := &v1alpha1.KubernetesApplicationResourceList{}
-	if err := l.reader.List(l.ctx, list, client.InNamespace(l.namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: application}); err != nil {
-		l.keep(fmt.Errorf("listing the resources of application %s: %w", application, err))
-	}
-	return list.Items
-}
-
-// target returns nil for one that is not published.
-func (l *lookup) target(name string) *v1alpha1.KubernetesTarget {
-	target := &v1alpha1.KubernetesTarget{}
-	if err := l.reader.Get(l.ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, target); err != nil {
-		if client.IgnoreNotFound(err) != nil {
-			l.keep(fmt.Errorf("reading target %s: %w", name, err))
+		if resp.Allowed && len(resp.Warnings) == 0 {
+			resp = o.dryRunNative(cache, q, member.Application, target, resp)
 		}
-		return nil
+	default:
+		var target *v1alpha1.KubernetesTarget
+		resp, target = selectTarget(cache, decisions.Restrict(query, decision))
+		resp = o.dryRunNative(cache, q, member.Application, target, resp)
 	}
-	return target
+	return withDecision(resp, decision)
+}
+
+// checkTarget validates an object against the target of its application.
+func checkTarget(o Options, q nativeRequest, target *v1alpha1.KubernetesTarget) admission.Response {
+	if reason := policies.NewObjectsDeniedReason(target); reason != "" && !kinds.IsRemote(q.old) {
+		return admission.Allowed("").WithWarnings(shorten(fmt.Sprintf(
+			"accepted, and not sent: its target is %s, which %s; it is sent when the application has moved", target.Name, reason)))
+	}
+	errs := o.AllowDefaults.ValidateNative(q.object, target)
+	switch {
+	case len(errs) > 0 && !kinds.IsRemote(q.old) && q.UserInfo.Username != o.Identity:
+		return validationResponse(q.Request, errs)
+	case len(errs) > 0:
+		return admission.Allowed("").WithWarnings(shorten("accepted, and not sent: " + errs[0].Detail))
+	}
+	return admission.Allowed("")
+}
+
+// queryFor returns the query for the target of a native object. The targets are read only
+// if a target is to be selected, or if policies see them.
+func (o Options) queryFor(q nativeRequest, member policies.Membership, cache *cacheLookup) (targetselection.Query, error) {
+	candidates := targetselection.Candidates{AllowDefaults: o.AllowDefaults, Placed: map[string]int{}}
+	if member.Target == "" || o.policiesApply(policyv1alpha1.Scheduling, q.Request) {
+		candidates = cache.candidates(o.AllowDefaults)
+	}
+	if o.DryRunner != nil { // without a dry run it does not matter which matching target is selected
+		candidates.Load = o.Load.ForTargets(candidates.Targets)
+	}
+	return candidates.ForMember(member, policies.AllowItemOfNative(q.object))
+}
+
+// selectTarget selects a target as the scheduler does. It warns when no target matches.
+func selectTarget(cache *cacheLookup, query targetselection.Query) (admission.Response, *v1alpha1.KubernetesTarget) {
+	selection := targetselection.Decide(query)
+	if selection.Target != "" {
+		return admission.Allowed(""), cache.target(selection.Target)
+	}
+	return withExclusions(admission.Allowed(""), cache.namespace, selection, query.Excluded), nil
+}
+
+// dryRunNative tries a native object on a target, unless the request does not change
+// the object that Portico sends.
+func (o Options) dryRunNative(cache *cacheLookup, q nativeRequest, application string, target *v1alpha1.KubernetesTarget, resp admission.Response) admission.Response {
+	if o.DryRunner == nil || target == nil {
+		return resp
+	}
+	resource, err := o.DryRunner.ResourceOf(q.kind, q.object, application)
+	if err != nil {
+		return resp // validation denied an object that cannot be projected
+	}
+	if kinds.IsRemote(q.old) {
+		old, err := o.DryRunner.ResourceOf(q.kind, q.old, application)
+		if err == nil && kinds.EqualExceptGeneration(old.Spec.Template.Raw, resource.Spec.Template.Raw) && equality.Semantic.DeepEqual(q.oldContent, q.content) {
+			return resp
+		}
+	}
+	if err := addContent(q.content, resource); err != nil {
+		return resp
+	}
+	return o.dryRun(cache.ctx, q.Request, target, []dryRunItem{{resource: resource}}, nil, resp)
+}
+
+// unchanged tells whether an update leaves spec, labels and annotations as they are.
+func unchanged(object, old *unstructured.Unstructured) bool {
+	return old != nil && equality.Semantic.DeepEqual(object.Object["spec"], old.Object["spec"]) &&
+		equality.Semantic.DeepEqual(object.GetLabels(), old.GetLabels()) &&
+		equality.Semantic.DeepEqual(object.GetAnnotations(), old.GetAnnotations())
 }

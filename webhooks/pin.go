@@ -8,14 +8,14 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 )
 
-// pin keeps the ReplicaSets of held Deployments without replicas.
+// pin keeps spec.replicas of the ReplicaSets of held Deployments at 0.
 func pin(_ context.Context, req admission.Request) (admission.Response, error) {
 	if gvk(req) != kinds.ReplicaSetKind || subresource(req) {
 		return admission.Allowed(""), nil
 	}
-	object, old, err := objects(req)
+	object, old, err := decodeObjects(req)
 	if err != nil {
 		return admission.Response{}, err
 	}
-	return patched(kinds.Settle(kinds.Pin(object), object, old), "pinned"), nil
+	return allowedWithPatch(kinds.RestoreManagedFields(kinds.Pin(object), object, old), "pinned"), nil
 }

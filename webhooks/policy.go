@@ -2,140 +2,100 @@ package webhooks
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
-	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
-	"github.com/portico-io/portico/policies/input"
-	"github.com/portico-io/portico/policies/placement"
+	"github.com/portico-io/portico/policies/simulate"
 )
 
-// undisputed is what policies say when there is nothing to ask them.
-var undisputed = &engine.Decision{}
-
-// sent is an object that shall run on a target.
-type sent struct {
-	object, old *unstructured.Unstructured
-	// path of the object in that of the request; empty when it is all of it.
-	path string
-	// new says that it was not sent to its application's target before.
-	new bool
-}
-
-// asked tells whether policies of a type have a say in a request. Portico's own
-// writes follow from what they were asked about already.
-func (o Options) asked(t policyv1alpha1.PolicyType, req admission.Request) bool {
-	return req.UserInfo.Username != o.Identity && o.Policies.Asks(t, req.Namespace)
-}
-
-// decide asks policies about all that a request sends.
-func (o Options) decide(ctx context.Context, req admission.Request, place decisions.Place, all []sent) *engine.Decision {
-	var each []*engine.Decision
-	for _, s := range all {
-		request := requestOf(req)
-		if s.path != "" { // what is asked about is not what the request names
-			request.Name, request.Kind = s.object.GetName(), input.Kind{}
+// validatePolicy returns all errors in the modules of a Policy, and a warning with the
+// number of objects that it would deny. It denies the deletion of a Library that other
+// policies import.
+func validatePolicy(o Options) handler {
+	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
+		if o.Engine == nil || req.Kind.Group != policyv1alpha1.Group || req.Kind.Kind != "Policy" || subresource(req) {
+			return admission.Allowed(""), nil
 		}
-		d := o.Policies.Ask(ctx, occasion(req), place.Scheduling(request, s.object, s.old))
-		if at := place.Application.Target; at != "" {
-			d = decisions.Joining(*d, at, s.new)
+		if req.Operation == admissionv1.Delete {
+			return denyLibraryInUse(ctx, o.Engine, req)
 		}
-		if s.path != "" {
-			d = within(*d, s.path)
+		policy := &policyv1alpha1.Policy{}
+		if err := json.Unmarshal(req.Object.Raw, policy); err != nil {
+			return admission.Response{}, fmt.Errorf("reading the policy: %w", err)
 		}
-		each = append(each, d)
-	}
-	return engine.Join(each...)
-}
-
-// within is a decision on a part of an object.
-func within(d engine.Decision, path string) *engine.Decision {
-	d.Denied, d.Warnings = decisions.Within(path, d.Denied), decisions.Within(path, d.Warnings)
-	return &d
-}
-
-// requestOf is what policies see of a request.
-func requestOf(req admission.Request) input.Request {
-	return input.Request{
-		Operation: string(req.Operation),
-		DryRun:    ptr.Deref(req.DryRun, false),
-		Kind:      input.Kind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind},
-		Name:      req.Name,
-		Namespace: req.Namespace,
-		User:      input.User{Username: req.UserInfo.Username, Groups: req.UserInfo.Groups, UID: req.UserInfo.UID},
-	}
-}
-
-func occasion(req admission.Request) decisions.Occasion {
-	return decisions.Occasion{ID: string(req.UID), Asks: "admission", Log: logf.Log.WithName("policy")}
-}
-
-// forbidden refuses with all that policies deny, a line each.
-func forbidden(d *engine.Decision) admission.Response {
-	resp := admission.Denied(strings.Join(decisions.Lines(d.Denied), "\n"))
-	if decisions.Failed(d.Denied) { // the fault is a policy's, and not the request's
-		resp.Result.Code, resp.Result.Reason = http.StatusInternalServerError, metav1.StatusReasonInternalError
-	}
-	return resp
-}
-
-// withDecision adds to an answer what policies want people and the audit log to
-// know. What else the answer tells the audit log stays.
-func withDecision(resp admission.Response, d *engine.Decision) admission.Response {
-	for key, value := range decisions.Annotations(d) {
-		if _, said := resp.AuditAnnotations[key]; !said {
-			if resp.AuditAnnotations == nil {
-				resp.AuditAnnotations = map[string]string{}
-			}
-			resp.AuditAnnotations[key] = value
+		report, draft := o.Engine.Draft(ctx, policy)
+		if !report.OK() && ctx.Err() != nil {
+			return admission.Response{}, fmt.Errorf("checking the policy took too long; try again: %w", context.Cause(ctx))
 		}
+		resp := validationResponse(req, moduleErrors(report))
+		var warnings []string
+		for _, warning := range report.Warnings {
+			warnings = append(warnings, warning.Brief())
+		}
+		warnings = appendNew(warnings, impact(ctx, o, policy, draft))
+		return resp.WithWarnings(decisions.AdmissionWarnings(warnings)...), nil
 	}
-	return resp.WithWarnings(decisions.Warnings(decisions.Lines(d.Warnings))...)
 }
 
-// nowhere warns that an object is accepted, and waits for a target. Where
-// policies exclude some, each is told on a line of its own: that is the answer
-// to the next question.
-func nowhere(resp admission.Response, namespace string, where placement.Decision, excluded map[string]string) admission.Response {
-	if len(excluded) == 0 {
-		return waits(resp, where.Why(namespace))
+// impactTimeout is the limit on the simulation of a policy.
+const impactTimeout = 200 * time.Millisecond
+
+// impact returns a text with the existing objects that a policy would deny. It returns
+// no text if the simulation fails: the policy is valid all the same.
+func impact(ctx context.Context, o Options, policy *policyv1alpha1.Policy, draft *engine.Draft) string {
+	if draft == nil || o.Snapshot == nil {
+		return ""
 	}
-	resp = waits(resp, fmt.Sprintf("0 of %d targets match", len(where.Exclusions)))
-	var lines []string
-	for _, e := range where.Exclusions {
-		lines = append(lines, fmt.Sprintf("target %s %s", e.Target, e.Why))
+	ctx, cancel := context.WithTimeout(ctx, impactTimeout)
+	defer cancel()
+	snapshot, err := o.Snapshot(ctx)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Could not list the objects that a policy would deny", "policy", policy.Name)
+		return ""
 	}
-	return resp.WithWarnings(decisions.Warnings(lines)...)
+	return simulate.Impact(ctx, draft, policy.Spec.Action, snapshot)
 }
 
-// waits says of what is let in why it runs nowhere yet.
-func waits(resp admission.Response, why string) admission.Response {
-	if resp.AuditAnnotations == nil {
-		resp.AuditAnnotations = map[string]string{}
+// moduleErrors returns the problems of a report, each at its module.
+func moduleErrors(report engine.Report) field.ErrorList {
+	var errs field.ErrorList
+	modules := field.NewPath("spec", "modules")
+	for _, p := range report.Problems {
+		path := field.NewPath("spec")
+		if p.File != "" {
+			path = modules.Key(p.File)
+		}
+		// The value is a whole file. The message has the line.
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, p.String()))
 	}
-	resp.AuditAnnotations["decision"] = "unschedulable"
-	return resp.WithWarnings(shorten("accepted, and waiting for a target: " + why))
+	return errs
 }
 
-// unchanged tells an update of nothing that policies see and Portico sends.
-func unchanged(object, old *unstructured.Unstructured) bool {
-	return old != nil && equality.Semantic.DeepEqual(object.Object["spec"], old.Object["spec"]) &&
-		equality.Semantic.DeepEqual(object.GetLabels(), old.GetLabels()) &&
-		equality.Semantic.DeepEqual(object.GetAnnotations(), old.GetAnnotations())
-}
-
-// republishes tells whether a target is published in another way than before.
-func republishes(target, old *v1alpha1.KubernetesTarget) bool {
-	return old == nil || !equality.Semantic.DeepEqual(target.Spec, old.Spec) || !equality.Semantic.DeepEqual(target.Labels, old.Labels)
+// denyLibraryInUse denies the deletion of a Library that other policies import. It
+// allows the deletion of any other policy.
+func denyLibraryInUse(ctx context.Context, policies *engine.Engine, req admission.Request) (admission.Response, error) {
+	old, err := deletedObject(req)
+	if err != nil {
+		return admission.Response{}, err
+	}
+	name := old.Name
+	report := policies.CheckRemoval(ctx, name)
+	if report.OK() {
+		return admission.Allowed(""), nil
+	}
+	if ctx.Err() != nil {
+		return admission.Response{}, fmt.Errorf("finding the policies that import Library %s took too long; try again: %w", name, context.Cause(ctx))
+	}
+	return deniedInUse(fmt.Sprintf("Library %s is imported by %s; change or delete what imports it first",
+		name, strings.Join(report.Dependents(), ", ")), "in use"), nil
 }

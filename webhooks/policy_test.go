@@ -1,376 +1,121 @@
 package webhooks
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
-	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/api/workload/v1alpha2"
-	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// rule is a policy of one module, which begins with what Rego has to.
-func rule(t policyv1alpha1.PolicyType, name, rules string, action policyv1alpha1.Action) *policyv1alpha1.Policy {
-	return &policyv1alpha1.Policy{
+// policyOf is a Policy with modules by file name, as YAML.
+func policyOf(t testing.TB, name string, of policyv1alpha1.PolicyType, modules map[string]string) string {
+	t.Helper()
+	out, err := yaml.Marshal(policyv1alpha1.Policy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: "Policy"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: policyv1alpha1.PolicySpec{Type: t, Action: action, Modules: map[string]string{
-			name + ".rego": fmt.Sprintf("package %s.example\n\nimport rego.v2\n\n%s\n", strings.ToLower(string(t)), rules),
-		}},
+		Spec:       policyv1alpha1.PolicySpec{Type: of, Modules: modules},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(out)
 }
 
-func ruledBy(t testing.TB, policies ...*policyv1alpha1.Policy) *decisions.Asker {
-	t.Helper()
-	e := engine.New(engine.Options{Timeout: time.Minute})
-	e.Replace(context.Background(), policies)
-	for _, state := range e.Policies() {
-		if err := state.Err(); err != nil {
-			t.Fatalf("policy %s: %v", state.Policy, err)
+func TestWrittenPolicies(t *testing.T) {
+	library := map[string]string{"limits.rego": "package lib.limits\n\nmost := 3\n"}
+	imports := map[string]string{"count.rego": "package scheduling.count\n\nimport data.lib.limits\n\ndeny contains {\"code\": \"Many\", \"msg\": \"too many\"} if input.object.spec.replicas > limits.most\n"}
+	policies := engine.New(engine.Options{})
+	policies.Replace(t.Context(), nil)
+	for _, text := range []string{policyOf(t, "lib-limits", policyv1alpha1.Library, library), policyOf(t, "count", policyv1alpha1.Scheduling, imports)} {
+		policy := &policyv1alpha1.Policy{}
+		if err := yaml.Unmarshal([]byte(text), policy); err != nil {
+			t.Fatal(err)
+		}
+		if err := policies.Apply(t.Context(), policy).Err(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return decisions.New(e, "portico-system")
-}
+	server := webhook.NewServer(webhook.Options{})
+	Register(server, Options{Identity: porticoUser, Scheme: scheme(), Engine: policies})
 
-const (
-	remoteWeb = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote%s}}, spec: {replicas: %d}}`
-	noMany    = `deny contains {"code": "TooMany", "msg": sprintf("asks for %d", [input.object.spec.replicas]), "field": "spec.replicas"} if input.object.spec.replicas > 3`
-	noTeam    = `deny contains {"code": "NoTeam", "msg": "has no team", "field": "metadata.labels"} if not input.object.metadata.labels.team`
-	onlyEU    = `exclude contains {"target": t.metadata.name, "code": "NotEU", "msg": "is not in the EU"} if { some t in input.targets; t.metadata.labels.region != "eu" }`
-	fails     = `deny contains {"code": "A", "msg": "no"} if units.parse_bytes("12 parsecs") > 10`
-)
-
-func web(replicas int, labels ...string) string {
-	more := ""
-	for _, label := range labels {
-		more += ", " + label
-	}
-	return fmt.Sprintf(remoteWeb, more, replicas)
-}
-
-// policyAnswer is all of an answer that says something of policies.
-type policyAnswer struct {
-	Code     int32
-	Message  []string
-	Warnings []string
-	Audit    map[string]string // revision left out
-}
-
-func tell(t testing.TB, hooks http.Handler, a ask) policyAnswer {
-	t.Helper()
-	resp := review(t, hooks, a)
-	out := policyAnswer{Code: resp.Result.Code, Warnings: resp.Warnings, Audit: resp.AuditAnnotations}
-	if resp.Result.Message != "" {
-		out.Message = strings.Split(resp.Result.Message, "\n")
-	}
-	if _, asked := out.Audit["policies"]; asked && len(out.Audit["revision"]) == 0 {
-		t.Error("the audit log is not told which policies were in force")
-	}
-	delete(out.Audit, "revision")
-	return out
-}
-
-func TestSchedulingAtAdmission(t *testing.T) {
-	scheduling := policyv1alpha1.Scheduling
-	placed := func(on string) client.Object {
-		app := application("default", on).(*v1alpha2.KubernetesApplication)
-		app.Spec.TargetSelector = nil
-		return app
-	}
-	eu, us := target("eu-1", map[string]string{"region": "eu"}), target("us-1", map[string]string{"region": "us"})
-	many, team := rule(scheduling, "many", noMany, ""), rule(scheduling, "team", noTeam, "")
-	region := rule(scheduling, "region", onlyEU, "")
-	ok := http.StatusOK
+	wrong := policyOf(t, "wrong", policyv1alpha1.Scheduling, map[string]string{
+		"wrong.rego": "package scheduling.wrong\n\ndeny contains {\"code\": \"A\", \"msg\": \"no\"} if input.objct\n\nwarn contains {\"code\": \"B\", \"mesg\": \"no\"}\n",
+	})
+	untested := policyOf(t, "untested", policyv1alpha1.Scheduling, map[string]string{
+		"untested.rego": "package scheduling.untested\n\nfew(object) if object.spec.replicas < 3\n\ndeny contains {\"code\": \"A\", \"msg\": \"no\"} if not few(input.object)\n",
+	})
 	cases := map[string]struct {
-		reason   string
-		policies []*policyv1alpha1.Policy
-		hub      []client.Object
-		ask
-		want policyAnswer
+		reason      string
+		testRequest testRequest
+		refused     []string // all that the refusal says
+		warnings    []string // parts of each
 	}{
-		"Denied": {
-			reason:   "All that is wrong is told at once, by policy, code and field.",
-			policies: []*policyv1alpha1.Policy{many, team}, hub: []client.Object{eu},
-			ask: ask{object: web(5)},
-			want: policyAnswer{
-				Code:    http.StatusForbidden,
-				Message: []string{"policy many: TooMany: asks for 5 (spec.replicas)", "policy team: NoTeam: has no team (metadata.labels)"},
-				Audit:   map[string]string{"decision": "deny", "policies": "many,team", "codes": "NoTeam,TooMany"},
-			},
+		"Wrong": {
+			reason:      "All that is wrong is told, with its line and a caret under it.",
+			testRequest: testRequest{object: wrong},
+			refused:     []string{"wrong.rego:3:", "want one of", "wrong.rego:5:", `"mesg"`, "^"},
 		},
-		"DeniedDry": {
-			reason: "A dry run has the same answer.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
-			ask:  ask{object: web(5), dryRun: true},
-			want: policyAnswer{Code: http.StatusForbidden, Message: []string{"policy many: TooMany: asks for 5 (spec.replicas)"}, Audit: map[string]string{"decision": "deny", "policies": "many", "codes": "TooMany"}},
+		"WrongOnceDeleted": {
+			reason:      "Also while it is being deleted, because it decides until it is gone.",
+			testRequest: testRequest{object: strings.Replace(wrong, `"metadata":{`, `"metadata":{"deletionTimestamp":"2030-01-01T00:00:00Z",`, 1)},
+			refused:     []string{"wrong.rego:3:"},
 		},
-		"Allowed": {
-			reason: "Who is allowed to is told nothing; the audit log is.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
-			ask:  ask{object: web(2)},
-			want: policyAnswer{Code: int32(ok), Audit: map[string]string{"decision": "allow"}},
+		"Doubtful": {
+			reason:      "What is likely to be a mistake is told, and accepted.",
+			testRequest: testRequest{object: untested},
+			warnings:    []string{"no tests", "import rego.v2"},
 		},
-		"Warned": {
-			reason:   "A policy that warns lets pass.",
-			policies: []*policyv1alpha1.Policy{rule(scheduling, "many", noMany, policyv1alpha1.Warn)}, hub: []client.Object{eu},
-			ask: ask{object: web(5)},
-			want: policyAnswer{Code: int32(ok), Warnings: []string{"policy many: TooMany: asks for 5 (spec.replicas)"},
-				Audit: map[string]string{"decision": "warn", "policies": "many", "codes": "TooMany"}},
+		"LibraryBreaks": {
+			reason:      "A Library changes only with what imports it.",
+			testRequest: testRequest{object: policyOf(t, "lib-limits", policyv1alpha1.Library, map[string]string{"limits.rego": "package lib.limits\n\nleast := 3\n"}), old: policyOf(t, "lib-limits", policyv1alpha1.Library, library)},
+			refused:     []string{"policy count would break"}, warnings: []string{"no tests"},
 		},
-		"Audited": {
-			reason:   "One that only records is heard by the audit log alone.",
-			policies: []*policyv1alpha1.Policy{rule(scheduling, "many", noMany, policyv1alpha1.Audit)}, hub: []client.Object{eu},
-			ask:  ask{object: web(5)},
-			want: policyAnswer{Code: int32(ok), Audit: map[string]string{"decision": "audit", "policies": "many", "codes": "TooMany"}},
+		"LibraryGoes": {
+			reason:      "A Library stays while it is imported, and the refusal names the way out.",
+			testRequest: testRequest{operation: admissionv1.Delete, old: policyOf(t, "lib-limits", policyv1alpha1.Library, library)},
+			refused:     []string{"imported by count; change or delete what imports it first"},
 		},
-		"Broken": {
-			reason:   "The fault of a policy that cannot be evaluated is not the request's.",
-			policies: []*policyv1alpha1.Policy{rule(scheduling, "errs", fails, "")}, hub: []client.Object{eu},
-			ask: ask{object: web(1)},
-			want: policyAnswer{Code: http.StatusInternalServerError, Message: []string{"policy errs: PolicyError: *"},
-				Audit: map[string]string{"decision": "deny", "policies": "errs", "codes": "PolicyError"}},
+		"ImporterGoes": {
+			reason:      "Nothing else stands in the way of deletion.",
+			testRequest: testRequest{operation: admissionv1.Delete, old: policyOf(t, "count", policyv1alpha1.Scheduling, imports)},
 		},
-		"ExcludesAll": {
-			reason:   "What fits nowhere is accepted, and each target is told with its policy.",
-			policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, target("us-2", map[string]string{"region": "us"})},
-			ask: ask{object: web(1)},
-			want: policyAnswer{Code: int32(ok), Warnings: []string{
-				"accepted, and waiting for a target: 0 of 2 targets match",
-				"target us-1 is excluded by policy region: NotEU: is not in the EU",
-				"target us-2 is excluded by policy region: NotEU: is not in the EU"},
-				Audit: map[string]string{"decision": "unschedulable", "policies": "region", "codes": "NotEU"}},
-		},
-		"ExcludesSome": {
-			reason: "Nobody needs to know where it will not run.", policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, eu},
-			ask:  ask{object: web(1)},
-			want: policyAnswer{Code: int32(ok), Audit: map[string]string{"decision": "exclude", "policies": "region", "codes": "NotEU"}},
-		},
-		"JoinsWhereItMayNot": {
-			reason:   "What is new cannot join an application on a target that policies keep it off.",
-			policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, eu, placed("us-1")},
-			ask: ask{object: web(1)},
-			want: policyAnswer{Code: http.StatusForbidden, Message: []string{"policy region: NotEU: target us-1: is not in the EU"},
-				Audit: map[string]string{"decision": "deny", "policies": "region", "codes": "NotEU"}},
-		},
-		"RunsWhereItMayNot": {
-			reason:   "What runs there already stays, and may be changed.",
-			policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, eu, placed("us-1")},
-			ask: ask{object: web(2), old: web(1)},
-			want: policyAnswer{Code: int32(ok), Warnings: []string{"policy region: NotEU: target us-1: is not in the EU"},
-				Audit: map[string]string{"decision": "warn", "policies": "region", "codes": "NotEU", "target": "us-1"}},
-		},
-		"RunsAndIsDenied": {
-			reason: "But not to what is denied.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{us, placed("us-1")},
-			ask: ask{object: web(5), old: web(1)},
-			want: policyAnswer{Code: http.StatusForbidden, Message: []string{"policy many: TooMany: asks for 5 (spec.replicas)"},
-				Audit: map[string]string{"decision": "deny", "policies": "many", "codes": "TooMany"}},
-		},
-		"Noop": {
-			reason: "What does not change is not asked about.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
-			ask: ask{object: web(5), old: web(5)}, want: policyAnswer{Code: int32(ok)},
-		},
-		"Portico": {
-			reason: "Portico's own writes follow from what was asked.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
-			ask: ask{object: web(5), user: porticoUser}, want: policyAnswer{Code: int32(ok)},
-		},
-		"Local": {
-			reason: "What runs here is not Portico's to judge.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
-			ask: ask{object: strings.Replace(web(5), "schedule: remote", "schedule: local", 1)}, want: policyAnswer{Code: int32(ok)},
+		"Status": {
+			reason:      "Status is not judged.",
+			testRequest: testRequest{object: wrong, subresource: "status"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.path = NativePath
-			got := tell(t, ruled(t, ruledBy(t, tc.policies...), tc.hub...), tc.ask)
-			for i, line := range got.Message { // what an error says is Rego's
-				if before, _, found := strings.Cut(line, "PolicyError: "); found {
-					got.Message[i] = before + "PolicyError: *"
+			tc.testRequest.path = PolicyPath
+			resp := submit(t, server.WebhookMux(), tc.testRequest)
+			if resp.Allowed != (len(tc.refused) == 0) {
+				t.Fatalf("%s\nallowed: %v (%v)", tc.reason, resp.Allowed, resp.Result)
+			}
+			for _, want := range tc.refused {
+				if !strings.Contains(resp.Result.Message, want) {
+					t.Errorf("%s\nthe refusal does not say %q:\n%s", tc.reason, want, resp.Result.Message)
 				}
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			if got := fmt.Sprint(resp.Warnings); len(resp.Warnings) != len(tc.warnings) {
+				t.Errorf("%s\nwarnings: %s", tc.reason, got)
+			}
+			for _, want := range tc.warnings {
+				if !strings.Contains(fmt.Sprint(resp.Warnings), want) {
+					t.Errorf("%s\nno warning says %q: %q", tc.reason, want, resp.Warnings)
+				}
+			}
+			for _, warning := range resp.Warnings {
+				if len(warning) > 200 {
+					t.Errorf("a warning has %d characters: %s", len(warning), warning)
+				}
 			}
 		})
 	}
 }
-
-// Nothing is gathered for policies that are not there.
-func TestNobodyIsAsked(t *testing.T) {
-	hooks := serveRuled(ruledBy(t, rule(policyv1alpha1.Publish, "p", `deny contains {"code": "A", "msg": "no"}`, "")), noCounting{listing(t)})
-	got := tell(t, hooks, ask{path: NativePath, object: web(5)})
-	if got.Code != http.StatusOK || got.Audit["policies"] != "" {
-		t.Errorf("got %+v", got)
-	}
-}
-
-func TestResourcesAtAdmission(t *testing.T) {
-	scheduling := policyv1alpha1.Scheduling
-	many := rule(scheduling, "many", noMany, "")
-	many.Spec.Match = &policyv1alpha1.PolicyMatch{Kinds: []string{"Deployment"}}
-	hooks := ruled(t, ruledBy(t, many, rule(scheduling, "region", onlyEU, "")),
-		target("us-1", map[string]string{"region": "us"}), application("shop", "us-1"))
-
-	template := func(replicas int) string {
-		return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d}}`, replicas)
-	}
-	resource := func(replicas int, spec, labels string) string {
-		return fmt.Sprintf(`{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesApplicationResource, metadata: {name: web%s}, spec: {template: %s%s}}`, labels, template(replicas), spec)
-	}
-	app := func(spec string, replicas ...int) string {
-		var templates []string
-		for i, n := range replicas {
-			templates = append(templates, fmt.Sprintf(`{metadata: {name: web-%d}, spec: {template: %s}}`, i, strings.Replace(template(n), "name: web", fmt.Sprintf("name: web-%d", i), 1)))
-		}
-		return fmt.Sprintf(`{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: shop}, spec: {resourceTemplates: [%s]%s}}`, strings.Join(templates, ", "), spec)
-	}
-	const waiting = "accepted, and waiting for a target: 0 of 1 targets match"
-	const excluded = "target us-1 is excluded by policy region: NotEU: is not in the EU"
-	cases := map[string]struct {
-		reason string
-		ask
-		message, warnings []string
-	}{
-		"Resource": {
-			reason: "The field is that of the resource.", ask: ask{object: resource(5, "", "")},
-			message: []string{"policy many: TooMany: asks for 5 (spec.template.spec.replicas)"},
-		},
-		"ResourceWaits": {reason: "It is told where it may not run.", ask: ask{object: resource(1, "", "")}, warnings: []string{waiting, excluded}},
-		"ResourceSentByHand": {
-			reason: "Naming a target is no way around a policy.", ask: ask{object: resource(1, ", targetRef: {name: us-1}", "")},
-			message: []string{"policy region: NotEU: target us-1: is not in the EU (spec.template)"},
-		},
-		"ResourceJoins": {
-			reason: "Nor is joining an application that is there.", ask: ask{object: resource(1, "", ", labels: {workload.crossplane.io/application: shop}")},
-			message: []string{"policy region: NotEU: target us-1: is not in the EU (spec.template)"},
-		},
-		"ResourceSentLater": {
-			reason:  "Nor is naming it later.",
-			ask:     ask{object: resource(1, ", targetRef: {name: us-1}", ""), old: resource(1, "", "")},
-			message: []string{"policy region: NotEU: target us-1: is not in the EU (spec.template)"},
-		},
-		"ResourceChanges": {
-			reason:   "What runs stays, and may be changed.",
-			ask:      ask{object: resource(2, ", targetRef: {name: us-1}", ""), old: resource(1, ", targetRef: {name: us-1}", "")},
-			warnings: []string{"policy region: NotEU: target us-1: is not in the EU (spec.template)"},
-		},
-		"ResourceNoop": {
-			reason: "What does not change is not asked about.",
-			ask:    ask{object: resource(5, "", ", labels: {a: b}"), old: resource(5, "", "")},
-		},
-		"ResourceOfPortico": {reason: "It was judged as a Deployment.", ask: ask{object: resource(5, "", ""), user: porticoUser}},
-		"Application": {
-			reason: "Every template is judged, and told by its place.", ask: ask{object: app("", 5, 1, 7)},
-			message: []string{
-				"policy many: TooMany: asks for 5 (spec.resourceTemplates[0].spec.template.spec.replicas)",
-				"policy many: TooMany: asks for 7 (spec.resourceTemplates[2].spec.template.spec.replicas)",
-			},
-		},
-		"ApplicationWaits": {reason: "Targets are told once, for all templates.", ask: ask{object: app("", 1, 2)}, warnings: []string{waiting, excluded}},
-		"ApplicationChanges": {
-			reason: "Only what changes is judged.", ask: ask{object: app("", 5, 2), old: app("", 5, 1)}, warnings: []string{waiting, excluded},
-		},
-		"ApplicationGrows": {
-			reason:   "A template that is new comes new to the target; the others stay.",
-			ask:      ask{object: app(", targetRef: {name: us-1}", 2, 1), old: app(", targetRef: {name: us-1}", 1)},
-			message:  []string{"policy region: NotEU: target us-1: is not in the EU (spec.resourceTemplates[1].spec.template)"},
-			warnings: []string{"policy region: NotEU: target us-1: is not in the EU (spec.resourceTemplates[0].spec.template)"},
-		},
-		"ApplicationNoop": {reason: "Labels of the application are nothing that runs.", ask: ask{object: app("", 5), old: strings.Replace(app("", 5), "name: shop}", "name: shop, labels: {a: b}}", 1)}},
-		"Deleted": {
-			reason: "A finalizer may always go.", ask: ask{
-				object: strings.Replace(resource(5, "", ""), "name: web}", `name: web, deletionTimestamp: "2026-01-01T00:00:00Z"}`, 1), old: resource(1, "", "")},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			tc.path = WorkloadPath
-			got := tell(t, hooks, tc.ask)
-			want := policyAnswer{Code: http.StatusOK, Message: tc.message, Warnings: tc.warnings}
-			if len(tc.message) > 0 {
-				want.Code = http.StatusForbidden
-			}
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(policyAnswer{}, "Audit")); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-func TestPublishAtAdmission(t *testing.T) {
-	publish := policyv1alpha1.Publish
-	hooks := ruled(t, ruledBy(t,
-		rule(publish, "labels", `deny contains {"code": "NoEnv", "msg": sprintf("of namespace %s has no env", [input.namespace.metadata.labels.team]), "field": "metadata.labels"} if not input.target.metadata.labels.env`, ""),
-		rule(publish, "twice", `warn contains {"code": "Twice", "msg": other.metadata.name} if some other in input.existing`, "")),
-		&v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "other"}},
-		&v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "eu"}},
-		func() client.Object { n := namespace(nil); n.SetLabels(map[string]string{"team": "a"}); return n }(),
-	)
-	kt := func(labels, spec string) string {
-		return fmt.Sprintf(`{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: us, labels: {%s}}, spec: {connectionSecretRef: {name: us}%s}}`, labels, spec)
-	}
-	denied := []string{"policy labels: NoEnv: of namespace a has no env (metadata.labels)"}
-	twice := []string{"policy twice: Twice: eu"}
-	cases := map[string]struct {
-		reason string
-		ask
-		message, warnings []string
-	}{
-		"Create":    {reason: "Who publishes is asked.", ask: ask{object: kt("", "")}, message: denied, warnings: twice},
-		"CreateDry": {reason: "In a dry run as well.", ask: ask{object: kt("", ""), dryRun: true}, message: denied, warnings: twice},
-		"Good":      {reason: "And lets pass.", ask: ask{object: kt("env: prod", "")}, warnings: twice},
-		"Relabel":   {reason: "So is who takes a label off.", ask: ask{object: kt("", ""), old: kt("env: prod", "")}, message: denied, warnings: twice},
-		"Respec":    {reason: "Or points it elsewhere.", ask: ask{object: kt("", ", unschedulable: true"), old: kt("", "")}, message: denied, warnings: twice},
-		"Noop":      {reason: "Annotations publish nothing.", ask: ask{object: strings.Replace(kt("", ""), "name: us", "name: us, annotations: {a: b}", 1), old: kt("", "")}},
-		"Portico":   {reason: "Portico publishes for who was asked.", ask: ask{object: kt("", ""), user: porticoUser}},
-		"Status":    {reason: "A status publishes nothing.", ask: ask{object: kt("", ""), old: kt("env: prod", ""), subresource: "status"}},
-		"Deleted": {reason: "Nothing stands in the way of deletion.", ask: ask{
-			object: strings.Replace(kt("", ""), "name: us", `name: us, deletionTimestamp: "2026-01-01T00:00:00Z"`, 1), old: kt("env: prod", "")}},
-		"Delete": {reason: "Nor of its beginning.", ask: ask{old: kt("", ""), operation: admissionv1.Delete}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			tc.path = WorkloadPath
-			got := tell(t, hooks, tc.ask)
-			want := policyAnswer{Code: http.StatusOK, Message: tc.message, Warnings: tc.warnings}
-			if len(tc.message) > 0 {
-				want.Code = http.StatusForbidden
-			}
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(policyAnswer{}, "Audit")); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-// noCounting fails when resources are listed.
-type noCounting struct{ client.Reader }
-
-func (n noCounting) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if _, counts := list.(*v1alpha1.KubernetesApplicationResourceList); counts {
-		return fmt.Errorf("somebody counts")
-	}
-	return n.Reader.List(ctx, list, opts...)
-}
-
-// listing is a hub with nothing on it.
-func listing(t testing.TB) client.Reader {
-	t.Helper()
-	return empty{}
-}
-
-type empty struct{ client.Reader }
-
-func (empty) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return nil
-}
-
-func (empty) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

@@ -48,17 +48,17 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 // some objects. A write fails the test: webhooks have no side effects.
 func front(t testing.TB, hub ...client.Object) http.Handler {
 	t.Helper()
-	return ruled(t, nil, hub...)
+	return serveReadOnly(t, nil, hub...)
 }
 
-// ruled is the same with policies.
-func ruled(t testing.TB, asker *decisions.Asker, hub ...client.Object) http.Handler {
+// serveReadOnly is the same with policies.
+func serveReadOnly(t testing.TB, evaluator *decisions.Evaluator, hub ...client.Object) http.Handler {
 	t.Helper()
 	written := func(what string) error {
 		t.Errorf("a webhook wrote to the hub: %s", what)
 		return nil
 	}
-	return serveRuled(asker, fake.NewClientBuilder().WithScheme(scheme()).WithObjects(hub...).WithInterceptorFuncs(interceptor.Funcs{
+	return serveWithPolicies(evaluator, fake.NewClientBuilder().WithScheme(scheme()).WithObjects(hub...).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, byApplication).WithIndex(&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, bySecret).WithIndex(&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, byRelation).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).WithIndex(&v1alpha1.KubernetesApplicationResource{}, v1alpha1.LeavingTargetField, byLeavingTarget).WithIndex(&v1alpha1.KubernetesTarget{}, v1alpha1.ConnectionSecretField, bySecretName).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			return written("create")
 		},
@@ -80,14 +80,14 @@ func ruled(t testing.TB, asker *decisions.Asker, hub ...client.Object) http.Hand
 	}).Build())
 }
 
-func serve(reader client.Reader) http.Handler { return serveRuled(nil, reader) }
+func serve(reader client.Reader) http.Handler { return serveWithPolicies(nil, reader) }
 
-func serveRuled(asker *decisions.Asker, reader client.Reader) http.Handler {
+func serveWithPolicies(evaluator *decisions.Evaluator, reader client.Reader) http.Handler {
 	server := webhook.NewServer(webhook.Options{})
 	Register(server, Options{
 		Reader: reader, Live: reader, Identity: porticoUser, Scheme: scheme(), Secrets: liveSecrets{reader},
-		Hub: authorizer{}, Frontier: policies.Frontier{Portico: "portico-system"},
-		Policies: asker,
+		Hub: authorizer{}, AllowDefaults: policies.AllowDefaults{PorticoNamespace: "portico-system"},
+		Policies: evaluator,
 	})
 	return server.WebhookMux()
 }
@@ -100,8 +100,8 @@ func (s liveSecrets) Secret(ctx context.Context, key types.NamespacedName) (*cor
 	return secret, s.Get(ctx, key, secret)
 }
 
-// ask is a question an API server asks.
-type ask struct {
+// testRequest is a question an API server asks.
+type testRequest struct {
 	path        string
 	operation   admissionv1.Operation // by default CREATE, or UPDATE when there is an old object
 	object, old string                // as YAML
@@ -111,7 +111,7 @@ type ask struct {
 }
 
 // request returns the AdmissionRequest of a question.
-func (a ask) request(t testing.TB) *admissionv1.AdmissionRequest {
+func (a testRequest) request(t testing.TB) *admissionv1.AdmissionRequest {
 	t.Helper()
 	req := &admissionv1.AdmissionRequest{
 		UID: "review-1", Operation: a.operation, SubResource: a.subresource, DryRun: ptr.To(a.dryRun), Namespace: "team-a",
@@ -148,8 +148,8 @@ func (a ask) request(t testing.TB) *admissionv1.AdmissionRequest {
 	return req
 }
 
-// review asks a question and returns the answer.
-func review(t testing.TB, hooks http.Handler, a ask) *admissionv1.AdmissionResponse {
+// submit sends a request and returns the answer.
+func submit(t testing.TB, hooks http.Handler, a testRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
 	return post(t, hooks, a.path, a.request(t))
 }
@@ -191,9 +191,9 @@ func send(t testing.TB, hooks http.Handler, path, contentType string, body []byt
 }
 
 // admit asks, applies the patch to the object, and returns what would be stored.
-func admit(t testing.TB, hooks http.Handler, a ask) (stored string, resp *admissionv1.AdmissionResponse) {
+func admit(t testing.TB, hooks http.Handler, a testRequest) (stored string, resp *admissionv1.AdmissionResponse) {
 	t.Helper()
-	resp = review(t, hooks, a)
+	resp = submit(t, hooks, a)
 	if !resp.Allowed {
 		t.Fatalf("refused: %v", resp.Result)
 	}
@@ -231,4 +231,20 @@ func encode(t testing.TB, object any) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// byApplication is the index that the cache has.
+func byRelation(object client.Object) []string { return policies.RelatedTargetKeys(object) }
+
+func bySecret(object client.Object) []string { return policies.ConnectionSecretKeys(object) }
+
+func byApplication(object client.Object) []string { return policies.ApplicationKeys(object) }
+
+// byTarget is the index that the cache has.
+func byTarget(object client.Object) []string {
+	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
+	if !ok {
+		return nil
+	}
+	return policies.TargetsOf(resource)
 }

@@ -14,44 +14,42 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// Hub answers what only the hub's API server knows.
+// Hub sends the requests to the hub's API server for which there is no cache.
 type Hub interface {
 	// Resource returns the API resource of a kind, such as "deployments", and
-	// whether it has namespaces. A kind that the hub does not have is a
-	// meta.NoKindMatchError.
+	// whether it has namespaces. It returns a meta.NoKindMatchError for a kind that
+	// the hub does not have.
 	Resource(ctx context.Context, kind schema.GroupVersionKind) (resource string, namespaced bool, err error)
-	// Allows tells whether a user may do something, as the hub's own authorizer
-	// does.
-	Allows(ctx context.Context, user authenticationv1.UserInfo, what *authorizationv1.ResourceAttributes) (bool, error)
+	// Allows tells whether the hub's authorizer allows an action to a user.
+	Allows(ctx context.Context, user authenticationv1.UserInfo, attributes *authorizationv1.ResourceAttributes) (bool, error)
 }
 
-// askTimeout is how long the hub may take to answer all that is asked for one
-// review. It ends before the API server stops waiting, so that what a person
-// reads says what was asked.
-const askTimeout = 3 * time.Second
+// hubTimeout is the limit on the requests to the hub for one review. It ends before
+// the timeout of the API server, so that the user reads which request failed.
+const hubTimeout = 3 * time.Second
 
-// lacking returns a refusal for each right the user does not have. What cannot
-// be found out is an error: nobody is given the benefit of the doubt.
-func lacking(ctx context.Context, hub Hub, user authenticationv1.UserInfo, rights []policies.Right) (field.ErrorList, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// missingRights returns a field error for each right that the user does not have. It
+// returns an error when the hub does not answer: then the request is not allowed.
+func missingRights(ctx context.Context, hub Hub, user authenticationv1.UserInfo, rights []policies.Right) (field.ErrorList, error) {
+	ctx, cancel := context.WithTimeout(ctx, hubTimeout)
 	defer cancel()
 	var errs field.ErrorList
 	for _, right := range rights {
 		resource, namespaced, err := hub.Resource(ctx, right.Kind)
 		if meta.IsNoMatchError(err) {
-			errs = append(errs, right.Unknown())
+			errs = append(errs, right.UnknownKindError())
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking up kind %s on the hub: %w", right.Kind.Kind, err)
 		}
-		what := right.Attributes(resource, namespaced)
-		allowed, err := hub.Allows(ctx, user, what)
+		attributes := right.Attributes(resource, namespaced)
+		allowed, err := hub.Allows(ctx, user, attributes)
 		if err != nil {
 			return nil, fmt.Errorf("asking the hub whether user %q may %s %s: %w", user.Username, right.Verb, resource, err)
 		}
 		if !allowed {
-			errs = append(errs, right.Lacking(user, what))
+			errs = append(errs, right.ForbiddenError(user, attributes))
 		}
 	}
 	return errs, nil

@@ -26,10 +26,10 @@ import (
 // authorizer is a hub on which everybody may do anything, except what its users
 // may not.
 type authorizer struct {
-	users []string            // who may not do everything
-	may   map[string][]string // what they may: "verb resource name"
-	asked *[]authorizationv1.SubjectAccessReviewSpec
-	err   error
+	users     []string            // who may not do everything
+	may       map[string][]string // what they may: "verb resource name"
+	requested *[]authorizationv1.SubjectAccessReviewSpec
+	err       error
 }
 
 func (a authorizer) Resource(_ context.Context, kind schema.GroupVersionKind) (string, bool, error) {
@@ -44,8 +44,8 @@ func (a authorizer) Resource(_ context.Context, kind schema.GroupVersionKind) (s
 }
 
 func (a authorizer) Allows(_ context.Context, user authenticationv1.UserInfo, what *authorizationv1.ResourceAttributes) (bool, error) {
-	if a.asked != nil {
-		*a.asked = append(*a.asked, authorizationv1.SubjectAccessReviewSpec{User: user.Username, ResourceAttributes: what})
+	if a.requested != nil {
+		*a.requested = append(*a.requested, authorizationv1.SubjectAccessReviewSpec{User: user.Username, ResourceAttributes: what})
 	}
 	if !slices.Contains(a.users, user.Username) {
 		return true, a.err
@@ -64,6 +64,7 @@ func TestRights(t *testing.T) {
 		loosed  = head + `{connectionSecretRef: {name: other}, impersonate: {user: root}}}`
 		byRef   = head + `{connectionSecretRef: {name: eu-1}, clusterRef: {apiVersion: gcp.example.org/v1, kind: GKECluster, name: dev}}}`
 		byRef2  = head + `{connectionSecretRef: {name: eu-1}, clusterRef: {apiVersion: gcp.example.org/v1, kind: GKECluster, name: prod}}}`
+		claims  = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1, namespace: team-a, ownerReferences: [{apiVersion: compute.crossplane.io/v1alpha1, kind: KubernetesCluster, name: eu-1, uid: "1", controller: true}]}, spec: {connectionSecretRef: {name: other}}}`
 		unknown = head + `{connectionSecretRef: {name: eu-1}, clusterRef: {apiVersion: gcp.example.org/v1, kind: Nothing, name: dev}}}`
 
 		kar     = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesApplicationResource, metadata: {name: web-deployment, namespace: team-a`
@@ -83,49 +84,58 @@ func TestRights(t *testing.T) {
 	hub := authorizer{users: []string{"jane"}, may: map[string][]string{"jane": {"get secrets eu-1", "publish gkeclusters dev"}}}
 	cases := map[string]struct {
 		reason string
-		ask
-		want  []string // fields that are refused
-		asked int
+		testRequest
+		want      []string // fields that are refused
+		requested int
 	}{
-		"OwnSecret":       {reason: "Who may read a Secret may lend it.", ask: ask{object: bySec}, asked: 1},
-		"OthersSecret":    {reason: "Nobody else may.", ask: ask{object: byOther}, want: []string{"spec.connectionSecretRef.name"}, asked: 1},
-		"ChangedSecret":   {reason: "Nor by a change.", ask: ask{old: bySec, object: byOther}, want: []string{"spec.connectionSecretRef.name"}, asked: 1},
-		"Cordoned":        {reason: "A change of something else asks nobody.", ask: ask{old: byOther, object: cordon}},
-		"Widened":         {reason: "To lend more of a connection is to lend it.", ask: ask{old: byOther, object: widened}, want: []string{"spec.connectionSecretRef.name"}, asked: 1},
-		"Loosed":          {reason: "As somebody with more rights, too.", ask: ask{old: byOther, object: loosed}, want: []string{"spec.connectionSecretRef.name"}, asked: 1},
-		"Cluster":         {reason: "Who may publish a cluster publishes it.", ask: ask{object: byRef}, asked: 2},
-		"OthersCluster":   {reason: "Nobody else does; the Secret was there before.", ask: ask{old: byRef, object: byRef2}, want: []string{"spec.clusterRef"}, asked: 1},
-		"UnknownKind":     {reason: "Of a kind that is not there, nobody knows what its rights are called.", ask: ask{object: unknown}, want: []string{"spec.clusterRef.kind"}, asked: 1},
-		"Portico":         {reason: "Portico carries out what others were asked about.", ask: ask{object: byOther, user: porticoUser}},
-		"Other":           {reason: "Others have rights of their own.", ask: ask{object: byOther, user: "joe"}, asked: 1},
-		"Deleted":         {reason: "A finalizer may always go.", ask: ask{old: bySec, object: strings.Replace(byOther, "name: eu-1,", `name: eu-1, deletionTimestamp: "2030-01-01T00:00:00Z",`, 1)}},
-		"Resource":        {reason: "A resource takes no right but that to write it.", ask: ask{object: plain}},
-		"FrontDoor":       {reason: "What Portico made, Portico says.", ask: ask{object: front}, want: []string{"metadata.labels[workload.crossplane.io/front-door]"}, asked: 1},
-		"FrontDoorLater":  {reason: "Later, too.", ask: ask{old: plain, object: front}, want: []string{"metadata.labels[workload.crossplane.io/front-door]"}, asked: 1},
-		"FrontDoorKept":   {reason: "What has it keeps it.", ask: ask{old: front, object: front}},
-		"FrontDoorOff":    {reason: "To take it off is to let go.", ask: ask{old: front, object: plain}},
-		"FrontDoorMade":   {reason: "Portico does.", ask: ask{object: front, user: porticoUser}},
-		"FrontDoorBackup": {reason: "Who may write the status may restore a backup.", ask: ask{object: front, user: "joe"}, asked: 1},
-		"Speaks":          {reason: "Nobody else puts words into a Deployment's status.", ask: ask{object: speaks}, want: []string{"metadata.ownerReferences"}, asked: 1},
-		"SpeaksLater":     {reason: "Later, too.", ask: ask{old: plain, object: speaks}, want: []string{"metadata.ownerReferences"}, asked: 1},
-		"SpeaksOn":        {reason: "What does goes on.", ask: ask{old: speaks, object: speaks}},
-		"Grouped":         {reason: "Other controllers may make resources.", ask: ask{object: grouped}},
-		"Secrets":         {reason: "Portico sends nobody a Secret that they may not read.", ask: ask{object: secrets}, want: []string{"spec.secrets[1].name"}, asked: 2},
-		"SecretsAsBefore": {reason: "What was sent before is not asked about.", ask: ask{old: secrets, object: secrets}},
-		"AppPlain":        {reason: "An application takes no right but that to write it.", ask: ask{object: appPlain}},
-		"AppFront":        {reason: "What Portico made, Portico says.", ask: ask{object: appFront}, want: []string{"metadata.labels[workload.crossplane.io/front-door]"}, asked: 1},
-		"AppSecrets":      {reason: "A template sends Secrets as well.", ask: ask{old: appPlain, object: appSecrets}, want: []string{"spec.resourceTemplates[0].spec.secrets[0].name"}, asked: 1},
+		"OwnSecret":       {reason: "Who may read a Secret may lend it.", testRequest: testRequest{object: bySec}, requested: 1},
+		"OthersSecret":    {reason: "Nobody else may.", testRequest: testRequest{object: byOther}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"ChangedSecret":   {reason: "Nor by a change.", testRequest: testRequest{old: bySec, object: byOther}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"Cordoned":        {reason: "A change of something else asks nobody.", testRequest: testRequest{old: byOther, object: cordon}},
+		"Widened":         {reason: "To lend more of a connection is to lend it.", testRequest: testRequest{old: byOther, object: widened}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"Loosed":          {reason: "As somebody with more rights, too.", testRequest: testRequest{old: byOther, object: loosed}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"Cluster":         {reason: "Who may publish a cluster publishes it.", testRequest: testRequest{object: byRef}, requested: 2},
+		"OthersCluster":   {reason: "Nobody else does; the Secret was there before.", testRequest: testRequest{old: byRef, object: byRef2}, want: []string{"spec.clusterRef"}, requested: 1},
+		"LeavesClaim":     {reason: "Without its claim, a target lends a Secret that nobody controls.", testRequest: testRequest{old: claims, object: byOther}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"OtherClaim":      {reason: "Nor is it given to another.", testRequest: testRequest{old: claims, object: strings.Replace(claims, `uid: "1"`, `uid: "2"`, 1)}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"KeepsClaim":      {reason: "What a claim controls stays so.", testRequest: testRequest{old: claims, object: strings.Replace(claims, "other}", "other}, unschedulable: true", 1)}},
+		"UnknownKind":     {reason: "Of a kind that is not there, nobody knows what its rights are called.", testRequest: testRequest{object: unknown}, want: []string{"spec.clusterRef.kind"}, requested: 1},
+		"Portico":         {reason: "Portico carries out what others were asked about.", testRequest: testRequest{object: byOther, user: porticoUser}},
+		"Other":           {reason: "Others have rights of their own.", testRequest: testRequest{object: byOther, user: "joe"}, requested: 1},
+		"ChangedGoing":    {reason: "Nor while the target is being deleted.", testRequest: testRequest{old: going(bySec), object: going(byOther)}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"WidenedGoing":    {reason: "To lend more of a connection is to lend it.", testRequest: testRequest{old: going(byOther), object: going(widened)}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"LoosedGoing":     {reason: "As somebody with more rights, too.", testRequest: testRequest{old: going(byOther), object: going(loosed)}, want: []string{"spec.connectionSecretRef.name"}, requested: 1},
+		"FinalizerGoes":   {reason: "A finalizer may always go.", testRequest: testRequest{old: strings.Replace(going(byOther), "name: eu-1,", "name: eu-1, finalizers: [a/b],", 1), object: going(byOther)}},
+		"SecretsGoing":    {reason: "A resource that is being deleted takes the same rights.", testRequest: testRequest{old: going(plain), object: going(secrets)}, want: []string{"spec.secrets[1].name"}, requested: 2},
+		"SpeaksGoing":     {reason: "And speaks for nobody else.", testRequest: testRequest{old: going(plain), object: going(speaks)}, want: []string{"metadata.ownerReferences"}, requested: 1},
+		"AppSecretsGoing": {reason: "So does an application.", testRequest: testRequest{old: going(appPlain), object: going(appSecrets)}, want: []string{"spec.resourceTemplates[0].spec.secrets[0].name"}, requested: 1},
+		"Resource":        {reason: "A resource takes no right but that to write it.", testRequest: testRequest{object: plain}},
+		"FrontDoor":       {reason: "What Portico made, Portico says.", testRequest: testRequest{object: front}, want: []string{"metadata.labels[workload.crossplane.io/front-door]"}, requested: 1},
+		"FrontDoorLater":  {reason: "Later, too.", testRequest: testRequest{old: plain, object: front}, want: []string{"metadata.labels[workload.crossplane.io/front-door]"}, requested: 1},
+		"FrontDoorKept":   {reason: "What has it keeps it.", testRequest: testRequest{old: front, object: front}},
+		"FrontDoorOff":    {reason: "To take it off is to let go.", testRequest: testRequest{old: front, object: plain}},
+		"FrontDoorMade":   {reason: "Portico does.", testRequest: testRequest{object: front, user: porticoUser}},
+		"FrontDoorBackup": {reason: "Who may write the status may restore a backup.", testRequest: testRequest{object: front, user: "joe"}, requested: 1},
+		"Speaks":          {reason: "Nobody else puts words into a Deployment's status.", testRequest: testRequest{object: speaks}, want: []string{"metadata.ownerReferences"}, requested: 1},
+		"SpeaksLater":     {reason: "Later, too.", testRequest: testRequest{old: plain, object: speaks}, want: []string{"metadata.ownerReferences"}, requested: 1},
+		"SpeaksOn":        {reason: "What does goes on.", testRequest: testRequest{old: speaks, object: speaks}},
+		"Grouped":         {reason: "Other controllers may make resources.", testRequest: testRequest{object: grouped}},
+		"Secrets":         {reason: "Portico sends nobody a Secret that they may not read.", testRequest: testRequest{object: secrets}, want: []string{"spec.secrets[1].name"}, requested: 2},
+		"SecretsAsBefore": {reason: "What was sent before is not asked about.", testRequest: testRequest{old: secrets, object: secrets}},
+		"AppPlain":        {reason: "An application takes no right but that to write it.", testRequest: testRequest{object: appPlain}},
+		"AppFront":        {reason: "What Portico made, Portico says.", testRequest: testRequest{object: appFront}, want: []string{"metadata.labels[workload.crossplane.io/front-door]"}, requested: 1},
+		"AppSecrets":      {reason: "A template sends Secrets as well.", testRequest: testRequest{old: appPlain, object: appSecrets}, want: []string{"spec.resourceTemplates[0].spec.secrets[0].name"}, requested: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var asked []authorizationv1.SubjectAccessReviewSpec
+			var reviews []authorizationv1.SubjectAccessReviewSpec
 			hub := hub
-			hub.asked = &asked
+			hub.requested = &reviews
 			tc.path = WorkloadPath
 			if tc.user == "" {
 				tc.user = "jane"
 			}
-			resp := review(t, serveWith(hub), tc.ask)
+			resp := submit(t, serveWith(hub), tc.testRequest)
 			var refused []string
 			if resp.Result != nil && resp.Result.Details != nil {
 				for _, c := range resp.Result.Details.Causes {
@@ -135,8 +145,8 @@ func TestRights(t *testing.T) {
 			if diff := cmp.Diff(tc.want, refused); diff != "" || resp.Allowed != (len(tc.want) == 0) {
 				t.Errorf("%s Allowed: %t, %v (-want +got):\n%s", tc.reason, resp.Allowed, resp.Result, diff)
 			}
-			if len(asked) != tc.asked {
-				t.Errorf("%s want %d questions to the hub, got %v", tc.reason, tc.asked, asked)
+			if len(reviews) != tc.requested {
+				t.Errorf("%s want %d questions to the hub, got %v", tc.reason, tc.requested, reviews)
 			}
 		})
 	}
@@ -147,7 +157,7 @@ func serveWith(hub Hub) http.Handler {
 	Register(server, Options{
 		Secrets: liveSecrets{fake.NewClientBuilder().WithScheme(scheme()).Build()},
 		Reader:  fake.NewClientBuilder().WithScheme(scheme()).Build(), Identity: porticoUser, Scheme: scheme(),
-		Hub: hub, Frontier: policies.Frontier{Portico: "portico-system"},
+		Hub: hub, AllowDefaults: policies.AllowDefaults{PorticoNamespace: "portico-system"},
 	})
 	return server.WebhookMux()
 }
@@ -155,7 +165,7 @@ func serveWith(hub Hub) http.Handler {
 // TestRightsUnknown refuses when the hub does not answer: a right that cannot be
 // shown is not there.
 func TestRightsUnknown(t *testing.T) {
-	resp := review(t, serveWith(authorizer{err: errors.New("hub is away")}), ask{path: WorkloadPath, user: "jane",
+	resp := submit(t, serveWith(authorizer{err: errors.New("hub is away")}), testRequest{path: WorkloadPath, user: "jane",
 		object: `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1}, spec: {connectionSecretRef: {name: eu-1}}}`})
 	if resp.Allowed || resp.Result.Code != http.StatusInternalServerError || !strings.Contains(resp.Result.Message, "hub is away") {
 		t.Errorf("answers %t, %v", resp.Allowed, resp.Result)
@@ -165,7 +175,7 @@ func TestRightsUnknown(t *testing.T) {
 // TestRefusalOfRight is what a person reads.
 func TestRefusalOfRight(t *testing.T) {
 	hub := authorizer{users: []string{"jane"}}
-	resp := review(t, serveWith(hub), ask{path: WorkloadPath, user: "jane", object: `
+	resp := submit(t, serveWith(hub), testRequest{path: WorkloadPath, user: "jane", object: `
 apiVersion: workload.crossplane.io/v1alpha1
 kind: KubernetesTarget
 metadata: {name: eu-1, namespace: team-a}
@@ -204,38 +214,51 @@ func TestLetIn(t *testing.T) {
 	app := func(templates string) string {
 		return `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: shop, namespace: team-a}, spec: {targetRef: {name: eu-1}, resourceTemplates: [` + templates + `]}}`
 	}
+	held := func(target string) string {
+		return strings.Replace(going(target), "name: eu-1,", "name: eu-1, finalizers: [example.org/own],", 1)
+	}
+	const shop = `{metadata: {name: a}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}}}`
 	const system = `{metadata: {name: a}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}}}`
 	cases := map[string]struct {
 		reason string
 		hub    []string
-		ask
+		testRequest
 		refused, warned string
 	}{
-		"Free":            {reason: "A target takes what it does not exclude.", hub: []string{target(""), placed}, ask: ask{path: NativePath, object: remote}},
-		"Refused":         {reason: "What the application's target excludes is refused.", hub: []string{target(svc), placed}, ask: ask{path: NativePath, object: remote}, refused: "its target is eu-1, which " + why},
-		"OptsIn":          {reason: "So is opting in.", hub: []string{target(svc), placed}, ask: ask{path: NativePath, old: here, object: remote}, refused: "its target is eu-1, which " + why},
-		"There":           {reason: "What is there already can be edited, and is told.", hub: []string{target(svc), placed}, ask: ask{path: NativePath, old: remote, object: more}, warned: "accepted, and not sent: its target is eu-1, which " + why},
-		"ComesHome":       {reason: "And come home.", hub: []string{target(svc), placed}, ask: ask{path: NativePath, old: remote, object: here}},
-		"NotPlaced":       {reason: "What would fit nowhere waits.", hub: []string{target(svc)}, ask: ask{path: NativePath, object: remote}, warned: "eu-1 " + why},
-		"TargetGone":      {reason: "A target that is away is asked when it is back.", hub: []string{placed}, ask: ask{path: NativePath, object: remote}},
-		"Resource":        {reason: "Another namespace is allowed unless excluded.", hub: []string{target("")}, ask: ask{path: WorkloadPath, object: kar(ref, "ConfigMap", ", namespace: shop")}},
-		"ResourceSystem":  {reason: "The target's own are excluded unless named.", hub: []string{target("")}, ask: ask{path: WorkloadPath, object: kar(ref, "ConfigMap", ", namespace: kube-system")}, refused: "does not allow namespace kube-system"},
-		"ResourcePortico": {reason: "So is Portico's.", hub: []string{target("")}, ask: ask{path: WorkloadPath, object: kar(ref, "ConfigMap", ", namespace: portico-system")}, refused: "does not allow namespace portico-system"},
-		"ResourceCluster": {reason: "And what is above namespaces.", hub: []string{target("")}, ask: ask{path: WorkloadPath, object: kar(ref, "ClusterRole", "")}, refused: "does not allow ClusterRole"},
-		"ResourceFeigned": {reason: "A namespace that the kind does not have hides nothing.", hub: []string{target("")}, ask: ask{path: WorkloadPath, object: kar(ref, "ClusterRole", ", namespace: shop")}, refused: "does not allow ClusterRole"},
-		"ResourceUnknown": {reason: "Of a kind that the hub does not have, the target knows more.", hub: []string{target("")}, ask: ask{path: WorkloadPath, object: kar(ref, "Nothing", "")}},
-		"ResourceEdited":  {reason: "What is there may be edited.", hub: []string{target("")}, ask: ask{path: WorkloadPath, old: kar(ref, "ConfigMap", ", namespace: kube-system"), object: kar(ref, "ConfigMap", ", namespace: kube-system, labels: {a: b}")}},
-		"ResourceSent":    {reason: "What waited is not sent where it is not let in.", hub: []string{target("")}, ask: ask{path: WorkloadPath, old: kar("", "ConfigMap", ", namespace: kube-system"), object: kar(ref, "ConfigMap", ", namespace: kube-system")}, refused: "does not allow namespace kube-system"},
-		"ResourceByUs":    {reason: "Portico says so in a status.", hub: []string{target("")}, ask: ask{path: WorkloadPath, user: porticoUser, object: kar(ref, "ConfigMap", ", namespace: kube-system")}},
-		"ResourceMember":  {reason: "A member goes where its application is.", hub: []string{target(svc), placed}, ask: ask{path: WorkloadPath, object: strings.Replace(kar("", "ConfigMap", ", namespace: shop"), "name: a, namespace: team-a", "name: a, namespace: team-a, labels: {workload.crossplane.io/application: default}", 1)}, refused: "does not allow ConfigMap"},
-		"App":             {reason: "Every template is judged.", hub: []string{target("")}, ask: ask{path: WorkloadPath, object: app(system)}, refused: "does not allow namespace kube-system"},
-		"AppBefore":       {reason: "Only what is new.", hub: []string{target("")}, ask: ask{path: WorkloadPath, old: app(system), object: app(system)}},
+		"Free":            {reason: "A target takes what it does not exclude.", hub: []string{target(""), placed}, testRequest: testRequest{path: NativePath, object: remote}},
+		"Refused":         {reason: "What the application's target excludes is refused.", hub: []string{target(svc), placed}, testRequest: testRequest{path: NativePath, object: remote}, refused: "its target is eu-1, which " + why},
+		"OptsIn":          {reason: "So is opting in.", hub: []string{target(svc), placed}, testRequest: testRequest{path: NativePath, old: here, object: remote}, refused: "its target is eu-1, which " + why},
+		"There":           {reason: "What is there already can be edited, and is told.", hub: []string{target(svc), placed}, testRequest: testRequest{path: NativePath, old: remote, object: more}, warned: "accepted, and not sent: its target is eu-1, which " + why},
+		"ComesHome":       {reason: "And come home.", hub: []string{target(svc), placed}, testRequest: testRequest{path: NativePath, old: remote, object: here}},
+		"NotPlaced":       {reason: "What would fit nowhere waits.", hub: []string{target(svc)}, testRequest: testRequest{path: NativePath, object: remote}, warned: "eu-1 " + why},
+		"TargetGone":      {reason: "A target that is away is asked when it is back.", hub: []string{placed}, testRequest: testRequest{path: NativePath, object: remote}},
+		"Resource":        {reason: "Another namespace is allowed unless excluded.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, object: kar(ref, "ConfigMap", ", namespace: shop")}},
+		"ResourceSystem":  {reason: "The target's own are excluded unless named.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, object: kar(ref, "ConfigMap", ", namespace: kube-system")}, refused: "does not allow namespace kube-system"},
+		"ResourcePortico": {reason: "So is Portico's.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, object: kar(ref, "ConfigMap", ", namespace: portico-system")}, refused: "does not allow namespace portico-system"},
+		"ResourceCluster": {reason: "And what is above namespaces.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, object: kar(ref, "ClusterRole", "")}, refused: "does not allow ClusterRole"},
+		"ResourceFeigned": {reason: "A namespace that the kind does not have hides nothing.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, object: kar(ref, "ClusterRole", ", namespace: shop")}, refused: "does not allow ClusterRole"},
+		"ResourceUnknown": {reason: "Of a kind that the hub does not have, the target knows more.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, object: kar(ref, "Nothing", "")}},
+		"ResourceEdited":  {reason: "What is there may be edited.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, old: kar(ref, "ConfigMap", ", namespace: kube-system"), object: kar(ref, "ConfigMap", ", namespace: kube-system, labels: {a: b}")}},
+		"ResourceSent":    {reason: "What waited is not sent where it is not let in.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, old: kar("", "ConfigMap", ", namespace: kube-system"), object: kar(ref, "ConfigMap", ", namespace: kube-system")}, refused: "does not allow namespace kube-system"},
+		"ResourceByUs":    {reason: "Portico says so in a status.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, user: porticoUser, object: kar(ref, "ConfigMap", ", namespace: kube-system")}},
+		"ResourceMember":  {reason: "A member goes where its application is.", hub: []string{target(svc), placed}, testRequest: testRequest{path: WorkloadPath, object: strings.Replace(kar("", "ConfigMap", ", namespace: shop"), "name: a, namespace: team-a", "name: a, namespace: team-a, labels: {workload.crossplane.io/application: default}", 1)}, refused: "does not allow ConfigMap"},
+		"Going":           {reason: "A target that is being deleted takes nothing new.", hub: []string{held(target(""))}, testRequest: testRequest{path: WorkloadPath, object: kar(ref, "ConfigMap", ", namespace: shop")}, refused: "its target is eu-1, which is being deleted and takes nothing new"},
+		"GoingMoved":      {reason: "Nor what waited.", hub: []string{held(target(""))}, testRequest: testRequest{path: WorkloadPath, old: kar("", "ConfigMap", ", namespace: shop"), object: kar(ref, "ConfigMap", ", namespace: shop")}, refused: "takes nothing new"},
+		"GoingThere":      {reason: "What is there may be edited.", hub: []string{held(target(""))}, testRequest: testRequest{path: WorkloadPath, old: kar(ref, "ConfigMap", ", namespace: shop"), object: kar(ref, "ConfigMap", ", namespace: shop, labels: {a: b}")}},
+		"GoingMember":     {reason: "A member goes where its application is.", hub: []string{held(target("")), placed}, testRequest: testRequest{path: WorkloadPath, object: strings.Replace(kar("", "ConfigMap", ", namespace: shop"), "name: a, namespace: team-a", "name: a, namespace: team-a, labels: {workload.crossplane.io/application: default}", 1)}, refused: "takes nothing new"},
+		"GoingApp":        {reason: "An application is not put there by hand.", hub: []string{held(target(""))}, testRequest: testRequest{path: WorkloadPath, object: app("")}, refused: "takes nothing new"},
+		"GoingTemplate":   {reason: "Nor does it grow there.", hub: []string{held(target(""))}, testRequest: testRequest{path: WorkloadPath, old: app(""), object: app(shop)}, refused: "spec.resourceTemplates[0]"},
+		"GoingAppThere":   {reason: "What it has may be edited.", hub: []string{held(target(""))}, testRequest: testRequest{path: WorkloadPath, old: app(shop), object: app(strings.Replace(shop, "namespace: shop", "namespace: shop, labels: {a: b}", 1))}},
+		"GoingNative":     {reason: "A native object waits until its application has moved.", hub: []string{held(target("")), placed}, testRequest: testRequest{path: NativePath, object: remote}, warned: "accepted, and not sent: its target is eu-1, which is being deleted"},
+		"GoingNativeOn":   {reason: "One that is there is changed there.", hub: []string{held(target("")), placed}, testRequest: testRequest{path: NativePath, old: remote, object: more}},
+		"App":             {reason: "Every template is judged.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, object: app(system)}, refused: "does not allow namespace kube-system"},
+		"AppBefore":       {reason: "Only what is new.", hub: []string{target("")}, testRequest: testRequest{path: WorkloadPath, old: app(system), object: app(system)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			resp := review(t, front(t, objectsOf(t, tc.hub)...), tc.ask)
+			resp := submit(t, front(t, objectsOf(t, tc.hub)...), tc.testRequest)
 			if tc.refused == "" {
-				if !resp.Allowed || told(resp, "does not allow") != (tc.warned != "") || !told(resp, tc.warned) {
+				if !resp.Allowed || (hasWarning(resp, "does not allow") || hasWarning(resp, "not sent")) != (tc.warned != "") || !hasWarning(resp, tc.warned) {
 					t.Errorf("%s Answers %t, %v, %q", tc.reason, resp.Allowed, resp.Result, resp.Warnings)
 				}
 				return
@@ -247,7 +270,7 @@ func TestLetIn(t *testing.T) {
 	}
 }
 
-func told(resp *admissionv1.AdmissionResponse, text string) bool {
+func hasWarning(resp *admissionv1.AdmissionResponse, text string) bool {
 	return strings.Contains(strings.Join(resp.Warnings, " "), text)
 }
 

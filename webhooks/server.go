@@ -2,24 +2,21 @@ package webhooks
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"runtime/debug"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/credentials"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
-	"github.com/portico-io/portico/policies/survey"
+	"github.com/portico-io/portico/policies/simulate"
+	"github.com/portico-io/portico/policies/targetselection"
 )
 
 // The paths of the webhooks, which config/webhook names.
@@ -31,149 +28,111 @@ const (
 	NativePath        = "/validate/native"
 	WorkloadPath      = "/validate/workload"
 	ConnectionPath    = "/validate/connection"
+	ClaimPath         = "/validate/claim"
 	InUsePath         = "/validate/in-use"
 	InUseSecretPath   = "/validate/in-use-secret"
+	NamespacePath     = "/validate/namespace-in-use"
 	PolicyPath        = "/validate/policy"
 )
 
-// Paths are all of them.
-var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath, InUsePath, InUseSecretPath, PolicyPath}
+// Paths are the paths of all admission webhooks.
+var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath, ClaimPath, InUsePath, InUseSecretPath, NamespacePath, PolicyPath}
 
 // Options of the webhooks.
 type Options struct {
-	// Reader answers from a cache: namespaces, applications and targets.
+	// Reader reads from the cache.
 	Reader client.Reader
-	// Live answers from the API server.
+	// Live reads from the API server.
 	Live client.Reader
-	// Identity is the user name Portico's own requests carry.
+	// Identity is the user name of Portico's own requests.
 	Identity string
-	// Scheme knows Portico's kinds.
+	// Scheme contains Portico's kinds.
 	Scheme *runtime.Scheme
-	// Hub answers what no cache can.
+	// Hub sends the requests for which there is no cache.
 	Hub Hub
-	// Frontier is what targets let in by default.
-	Frontier policies.Frontier
-	// Secrets reads connection Secrets, and Rules judge them.
+	// AllowDefaults applies to targets without spec.allow.
+	AllowDefaults policies.AllowDefaults
+	// Secrets reads connection Secrets, and Rules validates them.
 	Secrets Secrets
 	Rules   credentials.Rules
-	// Policies are asked about what is published, and about what runs where. By
-	// default there are none, and everything is allowed.
-	Policies *decisions.Asker
-	// Engine checks policies that people write. By default everything passes.
+	// Policies evaluates the policies for targets and for the objects on them. By
+	// default there are no policies, and everything is allowed.
+	Policies *decisions.Evaluator
+	// Engine validates Policies. By default every Policy is valid.
 	Engine *engine.Engine
-	// World is what exists, as caches have it, to tell an author whom a policy
-	// would hit. By default nobody is told.
-	World func(ctx context.Context) (*survey.World, error)
-	// Rehearsals ask targets, within RehearsalTimeout. By default none is asked.
-	Rehearsals       Rehearsals
-	RehearsalTimeout time.Duration
+	// Snapshot returns the existing objects, from caches, for the warning with the
+	// objects that a Policy would deny. By default there is no such warning.
+	Snapshot func(ctx context.Context) (*simulate.Snapshot, error)
+	// Load counts the resources on targets. By default it counts none.
+	Load *targetselection.Load
+	// DryRunner tries objects on targets, within DryRunTimeout. By default no object is
+	// tried.
+	DryRunner     DryRunner
+	DryRunTimeout time.Duration
+	// ObjectsInNamespace counts the objects of others in a Namespace that a resource
+	// created on a target, within DryRunTimeout. By default they are not counted.
+	ObjectsInNamespace func(ctx context.Context, target *v1alpha1.KubernetesTarget, resource *v1alpha1.KubernetesApplicationResource) (policies.ObjectCounts, error)
+	// Limits are the limits on requests to the hub and to targets that follow from
+	// admission requests. By default there are no limits.
+	Limits Limits
+	// Authenticate returns an error for a request that does not come from an API
+	// server. It is not called for conversion, for which API servers have no
+	// credentials. By default every client is taken for an API server.
+	Authenticate func(*http.Request) error
+
+	dryRuns dryRunLimits
 }
-
-// onError is what a webhook answers when it cannot decide. It matches the
-// webhook's failurePolicy, which itself only covers calls that fail: a recovered
-// panic and admission.Errored are answers, and deny.
-type onError bool
-
-const (
-	deny  onError = false
-	allow onError = true
-)
 
 // Register serves every webhook.
 func Register(server webhook.Server, o Options) {
 	if o.Policies == nil {
 		none := engine.New(engine.Options{})
 		none.Replace(context.Background(), nil)
-		o.Policies = decisions.New(none, o.Frontier.Portico)
+		o.Policies = decisions.New(none, o.AllowDefaults.PorticoNamespace)
 	}
-	connect := connections{reader: o.Reader, secrets: o.Secrets, rules: o.Rules, identity: o.Identity}
+	if o.Load == nil {
+		o.Load = targetselection.NewLoad()
+	}
+	o.dryRuns = dryRunLimits{ofUser: newLimiter(o.Limits.DryRunsOfUser), onTarget: newLimiter(o.Limits.DryRunsOnTarget)}
+	o.Hub = limitedHub{Hub: o.Hub, ofUser: newLimiter(o.Limits.AccessReviewsOfUser), ofAll: newLimiter(o.Limits.AccessReviews)}
+	connections := connections{reader: o.Reader, secrets: o.Secrets, rules: o.Rules, identity: o.Identity}
 	for path, hook := range map[string]struct {
-		handle  handler
-		onError onError
+		handle        handler
+		failurePolicy failurePolicy
 	}{
 		HoldPath:          {hold(o.Identity, false), deny},
 		HoldNamespacePath: {hold(o.Identity, true), deny},
 		PinPath:           {pin, deny},
 		ShieldPath:        {shield(o.Identity), allow},
-		NativePath:        {asking(o.Policies, native(o)), deny},
-		WorkloadPath:      {asking(o.Policies, workload(o, connect)), deny},
-		ConnectionPath:    {connect.secret, allow},
+		NativePath:        {waitForPolicies(o.Policies, validateNative(o)), deny},
+		WorkloadPath:      {waitForPolicies(o.Policies, validateWorkload(o, connections)), deny},
+		ConnectionPath:    {connections.validateSecret, allow},
+		ClaimPath:         {waitForPolicies(o.Policies, validateClaim(o)), deny},
 		InUsePath:         {inUse(o), deny},
 		InUseSecretPath:   {inUse(o), allow},
-		PolicyPath:        {asking(o.Policies, written(o)), deny},
+		NamespacePath:     {namespaceInUse(o), allow},
+		PolicyPath:        {waitForPolicies(o.Policies, validatePolicy(o)), deny},
 	} {
-		server.Register(path, budget(&admission.Webhook{Handler: guarded{path: path, handle: hook.handle, onError: hook.onError}}))
+		served := withDeadline(&admission.Webhook{Handler: failureHandler{path: path, handle: hook.handle, failurePolicy: hook.failurePolicy}})
+		server.Register(path, authenticated(o.Authenticate, traced(path, served)))
 	}
-	convert, err := converter(o.Scheme)
+	convert, err := converter()
 	if err != nil {
-		panic(err) // a version of a kind without a way to convert it, in this binary
+		panic(err) // this binary has a version of a kind that it cannot convert
 	}
-	server.Register(ConvertPath, convert)
+	server.Register(ConvertPath, traced(ConvertPath, convert))
 }
 
-// handler answers one request, or says why it cannot.
-type handler func(ctx context.Context, req admission.Request) (admission.Response, error)
-
-// asking keeps a request, in its own time, until the policies are loaded. A
-// replica that has just started is sent requests before it is ready.
-func asking(policies interface{ Loaded() <-chan struct{} }, handle handler) handler {
-	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
-		select {
-		case <-policies.Loaded():
-			return handle(ctx, req)
-		case <-ctx.Done():
-			return admission.Response{}, errors.New("the policies are not loaded yet; try again")
+// authenticated serves the requests of API servers. It does not read any other request.
+func authenticated(authenticate func(*http.Request) error, next http.Handler) http.Handler {
+	if authenticate == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := authenticate(r); err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
 		}
-	}
+		next.ServeHTTP(w, r)
+	})
 }
-
-// guarded answers in the handler's stead when it cannot.
-type guarded struct {
-	path    string
-	handle  handler
-	onError onError
-}
-
-// Handle implements admission.Handler.
-func (g guarded) Handle(ctx context.Context, req admission.Request) (resp admission.Response) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			logf.FromContext(ctx).Error(fmt.Errorf("panic: %v", cause), "Recovered from a panic in a webhook",
-				"path", g.path, "stack", string(debug.Stack()))
-			resp = g.undecided(fmt.Errorf("%s: internal error", g.path))
-		}
-	}()
-	if req.UID == "" {
-		return admission.Errored(http.StatusBadRequest, errors.New("nothing is asked: this is no API server's AdmissionReview"))
-	}
-	deletes := g.path == InUsePath || g.path == InUseSecretPath || g.path == PolicyPath
-	if req.Operation == admissionv1.Delete && !deletes || req.Operation == admissionv1.Connect {
-		return admission.Allowed("") // whatever a configuration sends us: nothing else stands in the way of deletion
-	}
-	resp, err := g.handle(ctx, req)
-	if err != nil {
-		logf.FromContext(ctx).Error(err, "Webhook could not decide", "path", g.path)
-		return g.undecided(err)
-	}
-	return resp
-}
-
-func (g guarded) undecided(err error) admission.Response {
-	if g.onError == allow {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("portico could not decide and let this pass: %v", err))
-	}
-	return admission.Errored(http.StatusInternalServerError, err)
-}
-
-// patched allows a request with changes, and notes them in the audit log.
-func patched(ops []jsonPatchOperation, note string) admission.Response {
-	resp := admission.Allowed("")
-	if len(ops) == 0 {
-		return resp
-	}
-	resp.Patches = ops
-	resp.AuditAnnotations = map[string]string{"decision": note}
-	return resp
-}
-
-func subresource(req admission.Request) bool { return req.SubResource != "" }

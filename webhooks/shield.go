@@ -9,29 +9,29 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 )
 
-// shield keeps the status that Portico wrote: another writer's becomes the one
-// that was there, which is no write at all.
+// shield keeps the status that Portico wrote. It replaces the status that another
+// writer sends by the stored one, so that the write changes nothing.
 func shield(identity string) handler {
 	return func(_ context.Context, req admission.Request) (admission.Response, error) {
 		if req.SubResource != "status" || req.UserInfo.Username == identity {
 			return admission.Allowed(""), nil
 		}
-		object, old, err := objects(req)
+		object, old, err := decodeObjects(req)
 		if err != nil {
 			return admission.Response{}, err
 		}
-		// What is stored decides: a status write cannot take the label off.
-		if old == nil || !shielded(old) {
+		// The stored object decides: a status write cannot remove the label.
+		if old == nil || !isStatusManaged(old) {
 			return admission.Allowed(""), nil
 		}
-		return patched(kinds.Settle(kinds.Replace(object, old, "status"), object, old), "shielded"), nil
+		return allowedWithPatch(kinds.RestoreManagedFields(kinds.Replace(object, old, "status"), object, old), "shielded"), nil
 	}
 }
 
-// shielded tells whether an object's status is Portico's to write.
-func shielded(object *unstructured.Unstructured) bool {
+// isStatusManaged tells whether Portico writes the status of an object.
+func isStatusManaged(object *unstructured.Unstructured) bool {
 	if object.GroupVersionKind() == kinds.ReplicaSetKind {
-		return kinds.IsShadow(object)
+		return kinds.IsHeldReplicaSet(object)
 	}
 	kind, known := kinds.For(object.GroupVersionKind())
 	return known && kinds.IsRemote(object) && kind.Held(object)

@@ -40,9 +40,9 @@ func invalid(audit string, causes ...cause) answer {
 	}
 }
 
-func summary(t testing.TB, hooks http.Handler, a ask) answer {
+func summary(t testing.TB, hooks http.Handler, a testRequest) answer {
 	t.Helper()
-	resp := review(t, hooks, a)
+	resp := submit(t, hooks, a)
 	out := answer{Allowed: resp.Allowed, Warnings: resp.Warnings, Audit: resp.AuditAnnotations}
 	if resp.Result != nil {
 		out.Code, out.Reason = resp.Result.Code, resp.Result.Reason
@@ -98,31 +98,31 @@ func TestValidateNative(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		hub    []client.Object
-		ask
+		testRequest
 		want answer
 	}{
 		"Placed": {
-			reason: "Where an object runs is in the audit log.",
-			hub:    []client.Object{application("default", "eu-1")},
-			ask:    ask{object: deployment},
-			want:   answer{Allowed: true, Code: http.StatusOK, Audit: map[string]string{"target": "eu-1"}},
+			reason:      "Where an object runs is in the audit log.",
+			hub:         []client.Object{application("default", "eu-1")},
+			testRequest: testRequest{object: deployment},
+			want:        answer{Allowed: true, Code: http.StatusOK, Audit: map[string]string{"target": "eu-1"}},
 		},
 		"Matches": {
-			reason: "An object that a target will take needs no words.",
-			hub:    []client.Object{target("eu-1", map[string]string{"env": "prod"})},
-			ask:    ask{object: prod},
-			want:   allowed,
+			reason:      "An object that a target will take needs no words.",
+			hub:         []client.Object{target("eu-1", map[string]string{"env": "prod"})},
+			testRequest: testRequest{object: prod},
+			want:        allowed,
 		},
 		"MatchesByApplication": {
-			reason: "One that asks for nothing is foreseen to go where its application asks to.",
-			hub:    []client.Object{application("default", ""), target("eu-1", map[string]string{"env": "prod"})},
-			ask:    ask{object: deployment},
-			want:   allowed,
+			reason:      "A resource without a selector is previewed with the selector of its application.",
+			hub:         []client.Object{application("default", ""), target("eu-1", map[string]string{"env": "prod"})},
+			testRequest: testRequest{object: deployment},
+			want:        allowed,
 		},
 		"MatchesNothing": {
-			reason: "The scheduler would say this later, to somebody who no longer looks.",
-			hub:    []client.Object{target("eu-1", map[string]string{"env": "prod"})},
-			ask:    ask{object: dev},
+			reason:      "The scheduler would say this later, to somebody who no longer looks.",
+			hub:         []client.Object{target("eu-1", map[string]string{"env": "prod"})},
+			testRequest: testRequest{object: dev},
 			want: answer{
 				Allowed: true, Code: http.StatusOK,
 				Warnings: []string{"accepted, and waiting for a target: 0 of 1 targets match: eu-1 wants env=dev, has env=prod"},
@@ -130,8 +130,8 @@ func TestValidateNative(t *testing.T) {
 			},
 		},
 		"MatchesNothingDry": {
-			reason: "A dry run has the same answer.",
-			ask:    ask{object: dev, dryRun: true},
+			reason:      "A dry run has the same answer.",
+			testRequest: testRequest{object: dev, dryRun: true},
 			want: answer{
 				Allowed: true, Code: http.StatusOK,
 				Warnings: []string{"accepted, and waiting for a target: no KubernetesTarget is published in namespace team-a"},
@@ -139,9 +139,9 @@ func TestValidateNative(t *testing.T) {
 			},
 		},
 		"MatchesNothingByApplication": {
-			reason: "What the application asks for counts for its silent members.",
-			hub:    []client.Object{application("default", ""), target("dev-1", map[string]string{"env": "dev"})},
-			ask:    ask{object: deployment},
+			reason:      "What the application asks for counts for its silent members.",
+			hub:         []client.Object{application("default", ""), target("dev-1", map[string]string{"env": "dev"})},
+			testRequest: testRequest{object: deployment},
 			want: answer{
 				Allowed: true, Code: http.StatusOK,
 				Warnings: []string{"accepted, and waiting for a target: 0 of 1 targets match: dev-1 wants env=prod, has env=dev"},
@@ -149,9 +149,9 @@ func TestValidateNative(t *testing.T) {
 			},
 		},
 		"OtherNamespaces": {
-			reason: "A target serves the namespace it is published in.",
-			hub:    []client.Object{&v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "eu-1", Labels: map[string]string{"env": "dev"}}}},
-			ask:    ask{object: dev},
+			reason:      "A target serves the namespace it is published in.",
+			hub:         []client.Object{&v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "eu-1", Labels: map[string]string{"env": "dev"}}}},
+			testRequest: testRequest{object: dev},
 			want: answer{
 				Allowed: true, Code: http.StatusOK,
 				Warnings: []string{"accepted, and waiting for a target: no KubernetesTarget is published in namespace team-a"},
@@ -159,72 +159,78 @@ func TestValidateNative(t *testing.T) {
 			},
 		},
 		"Disagrees": {
-			reason: "The refusal names the field.",
-			hub:    []client.Object{application("default", "eu-1")},
-			ask:    ask{object: dev},
-			want:   invalid(selectorField, cause{metav1.CauseTypeFieldValueInvalid, selectorField}),
+			reason:      "The refusal names the field.",
+			hub:         []client.Object{application("default", "eu-1")},
+			testRequest: testRequest{object: dev},
+			want:        invalid(selectorField, cause{metav1.CauseTypeFieldValueInvalid, selectorField}),
 		},
 		"Moves": {
-			reason: "The application of what runs is immutable.",
-			hub:    []client.Object{application("default", "eu-1")},
-			ask:    ask{object: shop, old: deployment},
-			want:   invalid(applicationField, cause{metav1.CauseTypeForbidden, applicationField}),
+			reason:      "The application of what runs is immutable.",
+			hub:         []client.Object{application("default", "eu-1")},
+			testRequest: testRequest{object: shop, old: deployment},
+			want:        invalid(applicationField, cause{metav1.CauseTypeForbidden, applicationField}),
 		},
 		"Reselects": {
-			reason: "So is its selector.",
-			hub:    []client.Object{application("default", "eu-1")},
-			ask:    ask{object: dev, old: prod},
-			want:   invalid(selectorField, cause{metav1.CauseTypeForbidden, selectorField}),
+			reason:      "So is its selector.",
+			hub:         []client.Object{application("default", "eu-1")},
+			testRequest: testRequest{object: dev, old: prod},
+			want:        invalid(selectorField, cause{metav1.CauseTypeForbidden, selectorField}),
 		},
 		"Typo": {
-			reason: "An object nobody would run where its label says is refused.",
-			ask:    ask{object: typo},
-			want:   invalid(scheduleField, cause{metav1.CauseTypeFieldValueNotSupported, scheduleField}),
+			reason:      "An object nobody would run where its label says is refused.",
+			testRequest: testRequest{object: typo},
+			want:        invalid(scheduleField, cause{metav1.CauseTypeFieldValueNotSupported, scheduleField}),
 		},
 		"TypoBefore": {
-			reason: "One that was stored all the same can be edited.",
-			ask:    ask{object: typo, old: typo},
-			want:   allowed,
+			reason:      "One that was stored all the same can be edited.",
+			testRequest: testRequest{object: typo, old: typo},
+			want:        allowed,
 		},
 		"NamespaceTypo": {
-			reason: "What the namespace says wrongly is refused here, too, and all at once.",
-			hub:    []client.Object{namespace(map[string]string{v1alpha1.TargetSelectorAnnotation: "env in prod"})},
-			ask:    ask{object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote, workload.crossplane.io/application: Shop_1}}}`},
+			reason:      "What the namespace says wrongly is refused here, too, and all at once.",
+			hub:         []client.Object{namespace(map[string]string{v1alpha1.TargetSelectorAnnotation: "env in prod"})},
+			testRequest: testRequest{object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote, workload.crossplane.io/application: Shop_1}}}`},
 			want: invalid(applicationField+","+selectorField,
 				cause{metav1.CauseTypeFieldValueInvalid, applicationField}, cause{metav1.CauseTypeFieldValueInvalid, selectorField}),
 		},
 		"ComesHome": {
-			reason: "An object that comes home is not placed any more.",
-			hub:    []client.Object{application("default", "eu-1")},
-			ask:    ask{object: localDeployment, old: heldDeployment},
-			want:   allowed,
+			reason:      "An object that comes home is not placed any more.",
+			hub:         []client.Object{application("default", "eu-1")},
+			testRequest: testRequest{object: localDeployment, old: heldDeployment},
+			want:        allowed,
 		},
-		"Finalizer": {
-			reason: "Whatever is wrong with it, what is being deleted may go.",
-			hub:    []client.Object{application("default", "eu-1")},
-			ask:    ask{old: prod, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, deletionTimestamp: "2030-01-01T00:00:00Z", labels: {workload.crossplane.io/schedule: Remote}}}`},
-			want:   allowed,
+		"FinalizerGoes": {
+			reason:      "Whatever is wrong with it, what is being deleted may go.",
+			hub:         []client.Object{application("default", "eu-1")},
+			testRequest: testRequest{old: strings.Replace(going(typo), "name: web", "name: web, finalizers: [a/b]", 1), object: going(typo)},
+			want:        allowed,
+		},
+		"ChangedGoing": {
+			reason:      "Any other change of it is judged as ever.",
+			hub:         []client.Object{application("default", "eu-1")},
+			testRequest: testRequest{old: going(prod), object: going(typo)},
+			want:        invalid(scheduleField, cause{metav1.CauseTypeFieldValueNotSupported, scheduleField}),
 		},
 		"Subresource": {
-			reason: "A subresource is another object than its kind says.",
-			ask:    ask{object: typo, old: deployment, subresource: "scale"},
-			want:   allowed,
+			reason:      "A subresource is another object than its kind says.",
+			testRequest: testRequest{object: typo, old: deployment, subresource: "scale"},
+			want:        allowed,
 		},
 		"OtherKind": {
-			reason: "A kind Portico does not know passes.",
-			ask:    ask{object: `{apiVersion: v1, kind: ServiceAccount, metadata: {name: c, labels: {workload.crossplane.io/schedule: Remote}}}`},
-			want:   allowed,
+			reason:      "A kind Portico does not know passes.",
+			testRequest: testRequest{object: `{apiVersion: v1, kind: ServiceAccount, metadata: {name: c, labels: {workload.crossplane.io/schedule: Remote}}}`},
+			want:        allowed,
 		},
 		"GeneratedName": {
-			reason: "An object whose name is not known yet is refused like any other.",
-			ask:    ask{object: `{apiVersion: apps/v1, kind: Deployment, metadata: {generateName: web-, labels: {workload.crossplane.io/schedule: Remote}}}`},
-			want:   invalid(scheduleField, cause{metav1.CauseTypeFieldValueNotSupported, scheduleField}),
+			reason:      "An object whose name is not known yet is refused like any other.",
+			testRequest: testRequest{object: `{apiVersion: apps/v1, kind: Deployment, metadata: {generateName: web-, labels: {workload.crossplane.io/schedule: Remote}}}`},
+			want:        invalid(scheduleField, cause{metav1.CauseTypeFieldValueNotSupported, scheduleField}),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.path = NativePath
-			if diff := cmp.Diff(tc.want, summary(t, front(t, tc.hub...), tc.ask)); diff != "" {
+			if diff := cmp.Diff(tc.want, summary(t, front(t, tc.hub...), tc.testRequest)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -235,7 +241,7 @@ func TestValidateNative(t *testing.T) {
 func TestLongWarning(t *testing.T) {
 	for _, shift := range []string{"", "a", "ab"} {
 		hub := []client.Object{target(shift+strings.Repeat("é", 100), nil), target(shift+strings.Repeat("語", 100), nil)}
-		resp := review(t, front(t, hub...), ask{path: NativePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/target-selector: env=dev}}}`})
+		resp := submit(t, front(t, hub...), testRequest{path: NativePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/target-selector: env=dev}}}`})
 		if len(resp.Warnings) != 1 {
 			t.Fatalf("want one warning, got %q", resp.Warnings)
 		}
@@ -247,6 +253,7 @@ func TestLongWarning(t *testing.T) {
 }
 
 func TestValidateWorkload(t *testing.T) {
+	const releaseField = "metadata.annotations[workload.crossplane.io/release]"
 	const (
 		app      = `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: shop}, spec: {resourceTemplates: [{metadata: {name: web}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}}]}}`
 		twice    = `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: shop}, spec: {resourceTemplates: [{metadata: {name: web}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}}, {metadata: {name: web}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}}}]}}`
@@ -259,45 +266,59 @@ func TestValidateWorkload(t *testing.T) {
 	)
 	cases := map[string]struct {
 		reason string
-		ask
+		testRequest
 		want answer
 	}{
-		"Application":         {reason: "An application that can run.", ask: ask{object: app}, want: allowed},
-		"ApplicationTwice":    {reason: "Two templates of one name are one resource.", ask: ask{object: twice}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
-		"ApplicationSecond":   {reason: "Nor may the second come later.", ask: ask{object: twice, old: app}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
-		"ApplicationBefore":   {reason: "One that has two already can be edited.", ask: ask{object: twice, old: twice}, want: allowed},
-		"ApplicationPutRight": {reason: "And put right.", ask: ask{object: app, old: twice}, want: allowed},
-		"ApplicationGoes":     {reason: "And its finalizers come off.", ask: ask{old: app, object: strings.Replace(twice, "name: shop", `name: shop, deletionTimestamp: "2030-01-01T00:00:00Z"`, 1)}, want: allowed},
-		"Resource":            {reason: "A resource that can run.", ask: ask{object: resource}, want: allowed},
-		"ResourceMoved":       {reason: "The namespace of an object on a target is immutable.", ask: ask{object: moved, old: resource}, want: invalid("spec.template.metadata.namespace", cause{metav1.CauseTypeForbidden, "spec.template.metadata.namespace"})},
+		"Application":         {reason: "An application that can run.", testRequest: testRequest{object: app}, want: allowed},
+		"ApplicationTwice":    {reason: "Two templates of one name are one resource.", testRequest: testRequest{object: twice}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
+		"ApplicationSecond":   {reason: "Nor may the second come later.", testRequest: testRequest{object: twice, old: app}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
+		"ApplicationBefore":   {reason: "One that has two already can be edited.", testRequest: testRequest{object: twice, old: twice}, want: allowed},
+		"ApplicationPutRight": {reason: "And put right.", testRequest: testRequest{object: app, old: twice}, want: allowed},
+		"ApplicationGoes":     {reason: "And its finalizers come off.", testRequest: testRequest{old: strings.Replace(going(twice), "name: shop", "name: shop, finalizers: [a/b]", 1), object: going(twice)}, want: allowed},
+		"ApplicationGoing":    {reason: "But it gets no worse.", testRequest: testRequest{old: going(app), object: going(twice)}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
+		"ApplicationReleased": {reason: "What is being deleted may be given up.", testRequest: testRequest{old: going(app), object: released(going(app))}, want: allowed},
+		"ReleasedTooEarly":    {reason: "Only that.", testRequest: testRequest{old: app, object: released(app)}, want: invalid(releaseField, cause{metav1.CauseTypeForbidden, releaseField})},
+		"Resource":            {reason: "A resource that can run.", testRequest: testRequest{object: resource}, want: allowed},
+		"ResourceMoved":       {reason: "The namespace of an object on a target is immutable.", testRequest: testRequest{object: moved, old: resource}, want: invalid("spec.template.metadata.namespace", cause{metav1.CauseTypeForbidden, "spec.template.metadata.namespace"})},
 		"ResourceWrong": {
-			reason: "Every problem at once.",
-			ask:    ask{object: withUID},
+			reason:      "Every problem at once.",
+			testRequest: testRequest{object: withUID},
 			want: invalid("spec.template.metadata.uid,spec.template.status",
 				cause{metav1.CauseTypeForbidden, "spec.template.metadata.uid"}, cause{metav1.CauseTypeForbidden, "spec.template.status"}),
 		},
-		"ResourcePlaced": {reason: "A resource that was stored while admission was away can be placed.", ask: ask{object: placed, old: withUID}, want: allowed},
-		"ResourceGoes":   {reason: "And goes, whatever is wrong with it.", ask: ask{old: placed, object: strings.Replace(withUID, "name: web", `name: web, deletionTimestamp: "2030-01-01T00:00:00Z"`, 1)}, want: allowed},
-		"ResourceStatus": {reason: "A status is a subresource.", ask: ask{object: withUID, old: resource, subresource: "status"}, want: allowed},
-		"Target":         {reason: "A target that can be reached.", ask: ask{object: reached}, want: allowed},
-		"TargetLost":     {reason: "One that cannot.", ask: ask{object: lost}, want: invalid("spec.connectionSecretRef.name", cause{metav1.CauseTypeFieldValueRequired, "spec.connectionSecretRef.name"})},
-		"TargetBefore":   {reason: "One that never could can be labelled.", ask: ask{object: lost, old: lost}, want: allowed},
-		"TargetGoes":     {reason: "And deleted.", ask: ask{old: reached, object: strings.Replace(lost, "name: eu-1", `name: eu-1, deletionTimestamp: "2030-01-01T00:00:00Z"`, 1)}, want: allowed},
-		"OtherKind":      {reason: "A kind of the group that has no rules passes.", ask: ask{object: `{apiVersion: workload.crossplane.io/v1, kind: KubernetesCluster, metadata: {name: c}}`}, want: allowed},
+		"ResourcePlaced": {reason: "A resource that was stored while admission was away can be placed.", testRequest: testRequest{object: placed, old: withUID}, want: allowed},
+		"ResourceGoes":   {reason: "And goes, whatever is wrong with it.", testRequest: testRequest{old: going(placed), object: strings.Replace(going(placed), ", finalizers: [workload.crossplane.io/propagation]", "", 1)}, want: allowed},
+		"ResourceGoing":  {reason: "But does not move meanwhile.", testRequest: testRequest{object: going(moved), old: going(resource)}, want: invalid("spec.template.metadata.namespace", cause{metav1.CauseTypeForbidden, "spec.template.metadata.namespace"})},
+		"ResourceStatus": {reason: "A status is a subresource.", testRequest: testRequest{object: withUID, old: resource, subresource: "status"}, want: allowed},
+		"Target":         {reason: "A target that can be reached.", testRequest: testRequest{object: reached}, want: allowed},
+		"TargetLost":     {reason: "One that cannot.", testRequest: testRequest{object: lost}, want: invalid("spec.connectionSecretRef.name", cause{metav1.CauseTypeFieldValueRequired, "spec.connectionSecretRef.name"})},
+		"TargetBefore":   {reason: "One that never could can be labelled.", testRequest: testRequest{object: lost, old: lost}, want: allowed},
+		"TargetGoes":     {reason: "And deleted.", testRequest: testRequest{old: strings.Replace(going(lost), "name: eu-1", "name: eu-1, finalizers: [a/b]", 1), object: going(lost)}, want: allowed},
+		"TargetGoing":    {reason: "But gets no worse meanwhile.", testRequest: testRequest{old: going(reached), object: going(lost)}, want: invalid("spec.connectionSecretRef.name", cause{metav1.CauseTypeFieldValueRequired, "spec.connectionSecretRef.name"})},
+		"OtherKind":      {reason: "A kind of the group that has no rules passes.", testRequest: testRequest{object: `{apiVersion: workload.crossplane.io/v1, kind: KubernetesCluster, metadata: {name: c}}`}, want: allowed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.path = WorkloadPath
 			hooks := front(t, target("eu-1", nil))
-			if diff := cmp.Diff(tc.want, summary(t, hooks, tc.ask)); diff != "" {
+			if diff := cmp.Diff(tc.want, summary(t, hooks, tc.testRequest)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			tc.dryRun = true
-			if diff := cmp.Diff(tc.want, summary(t, hooks, tc.ask)); diff != "" {
+			if diff := cmp.Diff(tc.want, summary(t, hooks, tc.testRequest)); diff != "" {
 				t.Errorf("in a dry run (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// going is an object that is being deleted, and released one that is given up.
+func going(object string) string {
+	return strings.Replace(object, "metadata: {", `metadata: {deletionTimestamp: "2030-01-01T00:00:00Z", `, 1)
+}
+
+func released(object string) string {
+	return strings.Replace(object, "metadata: {", `metadata: {annotations: {workload.crossplane.io/release: "true"}, `, 1)
 }
 
 // TestDamagedRecord refuses at the first webhook, which could not go on.
@@ -305,14 +326,14 @@ func TestDamagedRecord(t *testing.T) {
 	const damaged = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}}`
 	const field = "metadata.annotations[workload.crossplane.io/intent]"
 	want := invalid(field, cause{metav1.CauseTypeFieldValueInvalid, field})
-	if diff := cmp.Diff(want, summary(t, front(t), ask{path: HoldPath, object: damaged, old: damaged})); diff != "" {
+	if diff := cmp.Diff(want, summary(t, front(t), testRequest{path: HoldPath, object: damaged, old: damaged})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 // TestRefusal is what a person reads.
 func TestRefusal(t *testing.T) {
-	resp := review(t, front(t), ask{path: NativePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: Remote}}}`})
+	resp := submit(t, front(t), testRequest{path: NativePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: Remote}}}`})
 	const want = `Deployment.apps "web" is invalid: metadata.labels[workload.crossplane.io/schedule]: Unsupported value: "Remote": supported values: "remote", "local"`
 	if diff := cmp.Diff(want, resp.Result.Message); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// SameJSON tells whether two documents say the same, in whatever order and
+// EqualJSON tells whether two documents say the same, in whatever order and
 // spacing. Whole numbers are compared to the last digit. What is not JSON is
 // the same as itself only.
-func SameJSON(a, b []byte) bool {
+func EqualJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}

@@ -53,10 +53,10 @@ func TestSameJSON(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := SameJSON([]byte(tc.a), []byte(tc.b)); got != tc.want {
+			if got := EqualJSON([]byte(tc.a), []byte(tc.b)); got != tc.want {
 				t.Errorf("SameJSON = %t, want %t: %s", got, tc.want, tc.reason)
 			}
-			if got := SameJSON([]byte(tc.b), []byte(tc.a)); got != tc.want {
+			if got := EqualJSON([]byte(tc.b), []byte(tc.a)); got != tc.want {
 				t.Errorf("SameJSON the other way round = %t, want %t: %s", got, tc.want, tc.reason)
 			}
 		})
@@ -99,7 +99,7 @@ func TestSameButForGeneration(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := SameButForGeneration([]byte(tc.a), []byte(tc.b)); got != tc.want {
+			if got := EqualExceptGeneration([]byte(tc.a), []byte(tc.b)); got != tc.want {
 				t.Errorf("SameButForGeneration = %t, want %t: %s", got, tc.want, tc.reason)
 			}
 		})

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ConfigMap travels as Secret does, by the same rules.
+// ConfigMap is sent as Secret is, by the same rules.
 type ConfigMap struct{ content }
 
 var _ Kind = ConfigMap{}

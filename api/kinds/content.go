@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,12 +14,15 @@ import (
 // them, so there is nothing to hold, and they have no status to reflect. What is
 // in them is kept out of their resource: more people may read that than a Secret,
 // and a large ConfigMap would be stored twice. Propagation reads it when it is
-// to be sent. No annotation travels, because tools keep copies of the content
+// to be sent. No annotation is sent, because tools keep copies of the content
 // there; labels do, because people select by them.
 type content struct{}
 
-// contentFields are where it is.
-var contentFields = []string{"data", "stringData", "binaryData"}
+// SecretDataFields are the fields of a Secret with its values.
+var SecretDataFields = []string{"data", "stringData"}
+
+// contentKeys are the fields of Secrets and ConfigMaps with their values.
+var contentKeys = append(slices.Clone(SecretDataFields), "binaryData")
 
 // Hold implements Kind.
 func (content) Hold(_, _ *unstructured.Unstructured, _ Author) (Patch, error) { return nil, nil }
@@ -31,12 +36,12 @@ func (content) Held(object *unstructured.Unstructured) bool { return IsRemote(ob
 // Reflect implements Kind.
 func (content) Reflect(*unstructured.Unstructured, Observation) map[string]any { return nil }
 
-func (content) prune(template *unstructured.Unstructured, _ Intent) {
-	Strip(template)
+func (content) removeHubFields(template *unstructured.Unstructured, _ Intent) {
+	RemoveContent(template)
 	setAnnotations(template, nil)
 }
 
-func (content) observes() bool { return false }
+func (content) reportsObservedGeneration() bool { return false }
 
 // HasContent tells the kinds that are all content: Secrets and ConfigMaps. Only
 // their metadata is kept in memory.
@@ -44,15 +49,15 @@ func HasContent(gvk schema.GroupVersionKind) bool {
 	return gvk.GroupVersion() == corev1.SchemeGroupVersion && (gvk.Kind == SecretKind || gvk.Kind == ConfigMapKind)
 }
 
-// Strip takes out of a Secret or ConfigMap what is in it, and what kubectl
+// RemoveContent takes out of a Secret or ConfigMap what is in it, and what kubectl
 // remembers of that, and returns the fields that it took. Objects of other kinds
 // stay as they are.
-func Strip(object *unstructured.Unstructured) map[string]any {
+func RemoveContent(object *unstructured.Unstructured) map[string]any {
 	if object == nil || !HasContent(object.GroupVersionKind()) {
 		return nil
 	}
 	var taken map[string]any
-	for _, field := range contentFields {
+	for _, field := range contentKeys {
 		value, has := object.Object[field]
 		if !has {
 			continue
@@ -67,10 +72,10 @@ func Strip(object *unstructured.Unstructured) map[string]any {
 	return taken
 }
 
-// Content lists the fields of an object that Strip would take.
-func Content(object *unstructured.Unstructured) []string {
+// ContentFields lists the fields of an object that Strip would take.
+func ContentFields(object *unstructured.Unstructured) []string {
 	var out []string
-	for _, field := range contentFields {
+	for _, field := range contentKeys {
 		if _, has := object.Object[field]; has && HasContent(object.GroupVersionKind()) {
 			out = append(out, field)
 		}
@@ -78,9 +83,9 @@ func Content(object *unstructured.Unstructured) []string {
 	return out
 }
 
-// Watched returns an empty object of what is kept in memory of a kind: all of
+// CachedObject returns an empty object of what is kept in memory of a kind: all of
 // it, or the metadata alone.
-func Watched(k Kind) interface {
+func CachedObject(k Kind) interface {
 	metav1.Object
 	runtime.Object
 } {

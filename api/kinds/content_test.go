@@ -31,7 +31,7 @@ func TestProjectContent(t *testing.T) {
 			native := read(t, tc.native)
 			kind, known := For(native.GroupVersionKind())
 			if !known {
-				t.Fatal("the kind does not travel")
+				t.Fatal("the kind is not sent")
 			}
 			got, err := Project(kind, native)
 			if err != nil {
@@ -43,27 +43,27 @@ func TestProjectContent(t *testing.T) {
 			if diff := cmp.Diff(read(t, tc.native), native); diff != "" {
 				t.Errorf("projecting changed the native object:\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{}, append([]string{}, Content(got)...)); diff != "" {
+			if diff := cmp.Diff([]string{}, append([]string{}, ContentFields(got)...)); diff != "" {
 				t.Errorf("there is content in the template: %s", diff)
 			}
-			if diff := cmp.Diff(tc.taken, Strip(native)); diff != "" {
+			if diff := cmp.Diff(tc.taken, RemoveContent(native)); diff != "" {
 				t.Errorf("want what is in it taken out\n%s", diff)
 			}
-			if _, again := native.Object["data"]; again || native.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"] != "" {
+			if _, found2 := native.Object["data"]; found2 || native.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"] != "" {
 				t.Error("something of it is left")
 			}
-			if _, partial := Watched(kind).(*metav1.PartialObjectMetadata); !partial {
+			if _, partial := CachedObject(kind).(*metav1.PartialObjectMetadata); !partial {
 				t.Error("want the metadata alone kept in memory")
 			}
 		})
 	}
 	other := read(t, `{apiVersion: example.org/v1, kind: Secret, metadata: {name: a}, data: {a: b}}`)
-	if taken := Strip(other); taken != nil || other.Object["data"] == nil {
+	if taken := RemoveContent(other); taken != nil || other.Object["data"] == nil {
 		t.Error("a kind of the same name in another group was stripped")
 	}
 }
 
-func TestContentStaysWhereItIs(t *testing.T) {
+func TestContentIsNotProjected(t *testing.T) {
 	for _, kind := range []Kind{Secret{}, ConfigMap{}} {
 		native := New(kind)
 		native.SetName("a")
@@ -74,7 +74,7 @@ func TestContentStaysWhereItIs(t *testing.T) {
 		if patch, err := Hold(kind, native, nil, Anyone); err != nil || len(patch) > 0 {
 			t.Errorf("there is nothing to hold of a %s, and it got %v, %v", native.GetKind(), patch, err)
 		}
-		if _, whole := Watched(Deployment{}).(*metav1.PartialObjectMetadata); whole {
+		if _, whole := CachedObject(Deployment{}).(*metav1.PartialObjectMetadata); whole {
 			t.Error("want all of a Deployment kept in memory")
 		}
 	}

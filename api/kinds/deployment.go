@@ -34,7 +34,7 @@ func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (Pat
 
 	switch {
 	case old == nil:
-		return append(hold(), forget(object)...), nil
+		return append(hold(), removeIntent(object)...), nil
 	case IsRemote(old) && by == Portico:
 		return nil, nil // intake moves it, and says so itself
 	}
@@ -43,17 +43,17 @@ func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (Pat
 	case err != nil:
 		return nil, err
 	case !IsRemote(old), !d.Held(old):
-		return append(remove(object, heldPath...), Intent{Moving: true}.record(object)...), nil
+		return append(remove(object, heldPath...), Intent{Moving: true}.annotate(object)...), nil
 	case intent.Moving:
-		return append(hold(), intent.record(object)...), nil
+		return append(hold(), intent.annotate(object)...), nil
 	default:
-		return append(hold(), forget(object)...), nil
+		return append(hold(), removeIntent(object)...), nil
 	}
 }
 
 // Release implements Kind.
 func (Deployment) Release(object *unstructured.Unstructured) Patch {
-	return append(remove(object, heldPath...), forget(object)...)
+	return append(remove(object, heldPath...), removeIntent(object)...)
 }
 
 // Held implements Kind.
@@ -68,14 +68,14 @@ func (Deployment) SetHeld(object *unstructured.Unstructured, moving bool) *unstr
 	out := object.DeepCopy()
 	set(out, v1alpha1.ScheduleRemote, heldPath...)
 	if moving {
-		Intent{Moving: true}.record(out)
+		Intent{Moving: true}.annotate(out)
 	} else {
-		forget(out)
+		removeIntent(out)
 	}
 	return out
 }
 
-func (Deployment) prune(template *unstructured.Unstructured, _ Intent) {
+func (Deployment) removeHubFields(template *unstructured.Unstructured, _ Intent) {
 	annotations := template.GetAnnotations()
 	delete(annotations, revisionAnnotation) // the hub's count
 	setAnnotations(template, annotations)
@@ -84,7 +84,7 @@ func (Deployment) prune(template *unstructured.Unstructured, _ Intent) {
 	unstructured.RemoveNestedField(template.Object, "spec", "template", "metadata", "creationTimestamp")
 }
 
-func (Deployment) observes() bool { return true }
+func (Deployment) reportsObservedGeneration() bool { return true }
 
 // Reflect implements Kind. The counts and conditions are the target's, all from
 // one observation. observedGeneration is the hub's generation that the target has

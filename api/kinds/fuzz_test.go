@@ -65,20 +65,20 @@ func FuzzProject(f *testing.F) {
 			t.Error("a status is sent")
 		}
 		for key := range sent.GetLabels() {
-			if ours(key) {
+			if isPorticoKey(key) {
 				t.Errorf("label %s is sent", key)
 			}
 		}
 		for key := range sent.GetAnnotations() {
-			if ours(key) && key != v1alpha1.HubGenerationAnnotation {
+			if isPorticoKey(key) && key != v1alpha1.HubGenerationAnnotation {
 				t.Errorf("annotation %s is sent", key)
 			}
 		}
-		again, err := Project(k, native)
+		found2, err := Project(k, native)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(sent.Object, again.Object); diff != "" {
+		if diff := cmp.Diff(sent.Object, found2.Object); diff != "" {
 			t.Errorf("projecting twice differs:\n%s", diff)
 		}
 	})
@@ -106,12 +106,12 @@ func FuzzIntent(f *testing.F) {
 			}
 			if err == nil {
 				recorded := object.DeepCopy()
-				intent.record(recorded)
-				again, _, err := IntentOf(recorded)
+				intent.annotate(recorded)
+				found2, _, err := IntentOf(recorded)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(intent, again, cmpopts.EquateEmpty()); diff != "" { // none is not recorded
+				if diff := cmp.Diff(intent, found2, cmpopts.EquateEmpty()); diff != "" { // none is not recorded
 					t.Errorf("what was recorded is read as something else (-read +again):\n%s", diff)
 				}
 			}

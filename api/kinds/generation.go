@@ -25,9 +25,9 @@ func HubGeneration(object metav1.Object) int64 {
 	return stamp
 }
 
-// SameButForGeneration tells whether two templates, in JSON, ask for the same
+// EqualExceptGeneration tells whether two templates, in JSON, ask for the same
 // and differ at most in the hub's generation.
-func SameButForGeneration(a, b []byte) bool {
+func EqualExceptGeneration(a, b []byte) bool {
 	var x, y map[string]any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
 		return false
@@ -48,7 +48,7 @@ func ObservedHubGeneration(resource, template metav1.Object, remote *unstructure
 	stamp := HubGeneration(remote)
 	observed, reports, _ := unstructured.NestedInt64(remote.Object, "status", "observedGeneration")
 	if k, ok := For(remote.GroupVersionKind()); ok {
-		reports = k.observes()
+		reports = k.reportsObservedGeneration()
 	}
 	switch {
 	case reports && observed < remote.GetGeneration():

@@ -12,7 +12,7 @@ import (
 )
 
 // Intent is what only admission can tell about an object: once the hub has
-// stored it, a value the user gave looks like one the hub allocated. It travels
+// stored it, a value the user gave looks like one the hub allocated. It is stored
 // in the annotation workload.crossplane.io/intent.
 type Intent struct {
 	// Moving is true from the moment a running Deployment is labelled until
@@ -54,14 +54,14 @@ func intentBefore(object, old *unstructured.Unstructured) (Intent, error) {
 	if err == nil {
 		return intent, nil
 	}
-	if _, _, still := IntentOf(object); still != nil {
+	if _, _, errNew := IntentOf(object); errNew != nil {
 		return Intent{}, err
 	}
 	return Intent{}, nil
 }
 
-// record returns the patch that stores an intent on its object.
-func (i Intent) record(object *unstructured.Unstructured) Patch {
+// annotate returns the patch that stores an intent on its object.
+func (i Intent) annotate(object *unstructured.Unstructured) Patch {
 	data, err := json.Marshal(i)
 	if err != nil {
 		panic(err) // strings, numbers and maps of them
@@ -69,12 +69,12 @@ func (i Intent) record(object *unstructured.Unstructured) Patch {
 	return set(object, string(data), "metadata", "annotations", v1alpha1.IntentAnnotation)
 }
 
-// forget returns the patch that removes an object's intent.
-func forget(object *unstructured.Unstructured) Patch {
+// removeIntent returns the patch that removes an object's intent.
+func removeIntent(object *unstructured.Unstructured) Patch {
 	return remove(object, "metadata", "annotations", v1alpha1.IntentAnnotation)
 }
 
-// ours tells a label or annotation that speaks to Portico, not to the target.
-func ours(key string) bool {
+// isPorticoKey tells a label or annotation that speaks to Portico, not to the target.
+func isPorticoKey(key string) bool {
 	return strings.HasPrefix(key, v1alpha1.Group+"/")
 }

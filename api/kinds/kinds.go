@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,13 +29,13 @@ type Kind interface {
 	// status is Portico's to write.
 	Held(object *unstructured.Unstructured) bool
 
-	// prune removes from a projected template what only means something on
+	// removeHubFields removes from a projected template what only means something on
 	// the hub.
-	prune(template *unstructured.Unstructured, intent Intent)
+	removeHubFields(template *unstructured.Unstructured, intent Intent)
 
-	// observes tells whether the kind's controller reports
+	// reportsObservedGeneration tells whether the kind's controller reports
 	// status.observedGeneration.
-	observes() bool
+	reportsObservedGeneration() bool
 
 	// Reflect returns the status the native object should have on the hub.
 	Reflect(native *unstructured.Unstructured, seen Observation) map[string]any
@@ -71,8 +72,11 @@ func New(k Kind) *unstructured.Unstructured {
 }
 
 // IsRemote tells whether an object is labelled to run on a target.
-func IsRemote(object *unstructured.Unstructured) bool {
-	return object != nil && object.GetLabels()[v1alpha1.ScheduleLabel] == v1alpha1.ScheduleRemote
+func IsRemote(object *unstructured.Unstructured) bool { return object != nil && HasRemoteLabel(object) }
+
+// HasRemoteLabel tells whether an object has the label that schedules it remotely.
+func HasRemoteLabel(object metav1.Object) bool {
+	return object.GetLabels()[v1alpha1.ScheduleLabel] == v1alpha1.ScheduleRemote
 }
 
 // OptIn returns the label that a namespace which opts in gives an object: on
@@ -84,7 +88,7 @@ func OptIn(object, old *unstructured.Unstructured) Patch {
 	if HasContent(object.GroupVersionKind()) {
 		return nil
 	}
-	if _, says := object.GetLabels()[v1alpha1.ScheduleLabel]; says {
+	if _, labelled := object.GetLabels()[v1alpha1.ScheduleLabel]; labelled {
 		return nil
 	}
 	if old != nil && !IsRemote(old) {

@@ -72,12 +72,12 @@ func Replace(object, old *unstructured.Unstructured, key string) Patch {
 	return set(object, value, key)
 }
 
-// Settle extends a patch after which object, as it then is, differs from old at
+// RestoreManagedFields extends a patch after which object, as it then is, differs from old at
 // most in who wrote it when: with it the write changes nothing at all. Otherwise
 // the API server would store a new time in managedFields, which is an event,
 // which brings a controller back that wants something else, to write again.
-func Settle(patch Patch, object, old *unstructured.Unstructured) Patch {
-	if old == nil || len(patch) == 0 || !equality.Semantic.DeepEqual(unmanaged(object), unmanaged(old)) {
+func RestoreManagedFields(patch Patch, object, old *unstructured.Unstructured) Patch {
+	if old == nil || len(patch) == 0 || !equality.Semantic.DeepEqual(withoutBookkeeping(object), withoutBookkeeping(old)) {
 		return patch
 	}
 	fields, found, _ := unstructured.NestedFieldNoCopy(old.Object, "metadata", "managedFields")
@@ -87,8 +87,8 @@ func Settle(patch Patch, object, old *unstructured.Unstructured) Patch {
 	return append(patch, set(object, fields, "metadata", "managedFields")...)
 }
 
-// unmanaged returns what an object says but for its bookkeeping.
-func unmanaged(object *unstructured.Unstructured) map[string]any {
+// withoutBookkeeping returns what an object says but for its bookkeeping.
+func withoutBookkeeping(object *unstructured.Unstructured) map[string]any {
 	content := maps.Clone(object.Object)
 	metadata, _ := content["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)

@@ -31,8 +31,8 @@ func TestSet(t *testing.T) {
 			if diff := cmp.Diff(object.Object, patch(t, before, got).Object); diff != "" {
 				t.Errorf("the patch and the object it was made on differ, -object +patched:\n%s", diff)
 			}
-			if again := set(object, "v", path...); again != nil {
-				t.Errorf("setting twice is not setting once: %v", again)
+			if found2 := set(object, "v", path...); found2 != nil {
+				t.Errorf("setting twice is not setting once: %v", found2)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestSettle(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			object := replicaSet(2, "2", "a")
-			patch := Settle(Pin(object), object, tc.old)
+			patch := RestoreManagedFields(Pin(object), object, tc.old)
 			var got []string
 			for _, operation := range patch {
 				got = append(got, operation.Path)

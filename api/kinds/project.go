@@ -39,23 +39,23 @@ func Project(k Kind, native *unstructured.Unstructured) (*unstructured.Unstructu
 	template.SetNamespace(native.GetNamespace())
 
 	labels := native.GetLabels()
-	maps.DeleteFunc(labels, func(key, _ string) bool { return ours(key) })
+	maps.DeleteFunc(labels, func(key, _ string) bool { return isPorticoKey(key) })
 	if len(labels) > 0 {
 		template.SetLabels(labels)
 	}
 	annotations := native.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return ours(key) })
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return isPorticoKey(key) })
 	for _, key := range hubAnnotations {
 		delete(annotations, key)
 	}
-	if generation := native.GetGeneration(); generation > 0 && k.observes() {
+	if generation := native.GetGeneration(); generation > 0 && k.reportsObservedGeneration() {
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
 		annotations[v1alpha1.HubGenerationAnnotation] = strconv.FormatInt(generation, 10)
 	}
 	setAnnotations(template, annotations)
-	k.prune(template, intent)
+	k.removeHubFields(template, intent)
 	return template, nil
 }
 

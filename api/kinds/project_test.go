@@ -17,7 +17,7 @@ func TestProject(t *testing.T) {
 		malformed    bool
 	}{
 		"Deployment": {
-			reason: "The user's values travel, with the hub's generation. What the hub counts, what Portico marks and who manages what stay here.",
+			reason: "The user's values are sent, with the hub's generation. What the hub counts, what Portico marks and who manages what stay here.",
 			native: `
 apiVersion: apps/v1
 kind: Deployment
@@ -71,7 +71,7 @@ spec:
 			want:   `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {metadata: {}}}}`,
 		},
 		"FieldOfTomorrow": {
-			reason: "A field this binary does not know travels.",
+			reason: "A field this binary does not know is sent.",
 			native: `{apiVersion: apps/v1, kind: Deployment, tomorrow: 1, metadata: {name: web}, spec: {tomorrow: [2], template: {tomorrow: {a: 3}}}}`,
 			want:   `{apiVersion: apps/v1, kind: Deployment, tomorrow: 1, metadata: {name: web}, spec: {tomorrow: [2], template: {tomorrow: {a: 3}}}}`,
 		},
@@ -133,7 +133,7 @@ spec:
   ports: [{port: 53, nodePort: 30053}, {port: 53, protocol: UDP, nodePort: 30054}, {port: 80}]`,
 		},
 		"ServiceWithoutRecord": {
-			reason: "Admission was away: nothing that a hub may have allocated travels.",
+			reason: "Admission was away: nothing that a hub may have allocated is sent.",
 			native: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, clusterIP: 10.0.0.7, ports: [{port: 80, nodePort: 31234}]}}`,
 			want:   `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: [{port: 80}]}}`,
 		},

@@ -163,10 +163,10 @@ func (a *author) allocate(object, old *unstructured.Unstructured) *unstructured.
 	return out
 }
 
-// TestServicesTravelAsWished lives through many Services. Whatever the hub
+// TestServicesAreProjectedAsRequested lives through many Services. Whatever the hub
 // allocates, and however often admission asks, the target is sent what the
 // user wrote: no more, no less, and every time the same.
-func TestServicesTravelAsWished(t *testing.T) {
+func TestServicesAreProjectedAsRequested(t *testing.T) {
 	for seed := range uint64(400) {
 		a := &author{Rand: rand.New(rand.NewPCG(seed, 0))}
 		a.address = []string{"", "10.9.0.9", "None"}[a.IntN(3)]
@@ -184,11 +184,11 @@ func TestServicesTravelAsWished(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := Project(Service{}, there)
+			found2, err := Project(Service{}, there)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(sent.Object, again.Object); diff != "" {
+			if diff := cmp.Diff(sent.Object, found2.Object); diff != "" {
 				t.Errorf("projecting twice differs:\n%s", diff)
 			}
 			if diff := cmp.Diff(w.object().Object["spec"], sent.Object["spec"]); diff != "" {
@@ -198,9 +198,9 @@ func TestServicesTravelAsWished(t *testing.T) {
 	}
 }
 
-// TestDeploymentsTravelAsWritten holds, releases and moves Deployments at
+// TestDeploymentsAreProjectedAsWritten holds, releases and moves Deployments at
 // random. What is sent is always what the user wrote.
-func TestDeploymentsTravelAsWritten(t *testing.T) {
+func TestDeploymentsAreProjectedAsWritten(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var there *unstructured.Unstructured

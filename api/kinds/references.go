@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The kinds that a Pod refers to by name, and that travel with it.
+// The kinds that a Pod refers to by name, and that are sent with it.
 const (
 	SecretKind    = "Secret"
 	ConfigMapKind = "ConfigMap"
@@ -36,9 +36,9 @@ type Reference struct {
 // name. Of an object that has no Pod template that is nothing.
 func References(object *unstructured.Unstructured) []Reference {
 	found := map[[2]string]Reference{}
-	visit(podSpec(object), func(r Reference) string {
+	visitReferences(podSpec(object), func(r Reference) string {
 		key := [2]string{r.Kind, r.Name}
-		if before, again := found[key]; again {
+		if before, found2 := found[key]; found2 {
 			r.Optional, r.Env = r.Optional && before.Optional, r.Env || before.Env
 		}
 		found[key] = r
@@ -49,10 +49,10 @@ func References(object *unstructured.Unstructured) []Reference {
 	})
 }
 
-// Rewrite makes the Pods of an object refer to what name says of each
+// RewriteReferences makes the Pods of an object refer to what name says of each
 // reference. It changes nothing else.
-func Rewrite(object *unstructured.Unstructured, name func(Reference) string) {
-	visit(podSpec(object), name)
+func RewriteReferences(object *unstructured.Unstructured, name func(Reference) string) {
+	visitReferences(podSpec(object), name)
 }
 
 // SetPullSecrets gives the Pods of an object image pull secrets, if they name
@@ -67,12 +67,6 @@ func SetPullSecrets(object *unstructured.Unstructured, names []string) {
 		secrets = append(secrets, map[string]any{"name": name})
 	}
 	spec["imagePullSecrets"] = secrets
-}
-
-// PullsOwn tells whether the Pods of an object name image pull secrets.
-func PullsOwn(object *unstructured.Unstructured) bool {
-	own, _ := podSpec(object)["imagePullSecrets"].([]any)
-	return len(own) > 0
 }
 
 // ServiceAccount names the ServiceAccount of an object's Pods; empty when it
@@ -101,9 +95,9 @@ func CopyName(resource, name string) string {
 	return strings.TrimRight(full[:validation.DNS1123SubdomainMaxLength-len(tail)], "-.") + tail
 }
 
-// visit calls name for everything a Pod refers to, and gives it the name
+// visitReferences calls name for everything a Pod refers to, and gives it the name
 // returned. What is malformed is passed over: the target will say so.
-func visit(pod map[string]any, name func(Reference) string) {
+func visitReferences(pod map[string]any, name func(Reference) string) {
 	refer := func(object map[string]any, field string, r Reference) {
 		r.Name, _ = object[field].(string)
 		if r.Name == "" || r.Kind == ConfigMapKind && r.Name == RootCA {

@@ -94,7 +94,7 @@ func TestRewrite(t *testing.T) {
 	if diff := cmp.Diff(want, References(pods)); diff != "" {
 		t.Errorf("references: %s", diff)
 	}
-	Rewrite(pods, sent)
+	RewriteReferences(pods, sent)
 	if diff := cmp.Diff(podsOf(t, documents[2]).Object, pods.Object); diff != "" {
 		t.Errorf("rewritten: %s", diff)
 	}
@@ -161,12 +161,12 @@ func FuzzRewrite(f *testing.F) {
 		}
 		pods := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}}}
 		before, references := pods.DeepCopy(), References(pods)
-		Rewrite(pods, func(r Reference) string { return "x" + r.Name })
+		RewriteReferences(pods, func(r Reference) string { return "x" + r.Name })
 		renamed := References(pods)
 		if len(renamed) != len(references) {
 			t.Fatalf("had %v, has %v", references, renamed)
 		}
-		Rewrite(pods, func(r Reference) string { return strings.TrimPrefix(r.Name, "x") })
+		RewriteReferences(pods, func(r Reference) string { return strings.TrimPrefix(r.Name, "x") })
 		if diff := cmp.Diff(before.Object, pods.Object); diff != "" {
 			t.Fatal(diff)
 		}

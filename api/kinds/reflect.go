@@ -32,7 +32,7 @@ func Problems(conditions []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
 	for _, kind := range problemTypes {
 		i := slices.IndexFunc(conditions, func(c metav1.Condition) bool {
-			return c.Type == kind && c.Status == metav1.ConditionFalse && !passing(c.Reason)
+			return c.Type == kind && c.Status == metav1.ConditionFalse && !isTransient(c.Reason)
 		})
 		if i >= 0 {
 			out = append(out, conditions[i])
@@ -41,8 +41,8 @@ func Problems(conditions []metav1.Condition) []metav1.Condition {
 	return out
 }
 
-// passing tells a reason that is a step on the way rather than a problem.
-func passing(reason string) bool {
+// isTransient tells a reason that is a step on the way rather than a problem.
+func isTransient(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonNotScheduled, v1alpha1.ReasonConnecting, v1alpha1.ReasonApplying:
 		return true

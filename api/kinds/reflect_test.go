@@ -1,6 +1,9 @@
 package kinds
 
 import (
+	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
@@ -29,7 +33,7 @@ func TestReflect(t *testing.T) {
 		want       string
 	}{
 		"Deployment": {
-			reason:     "Counts and conditions are the target's, the generation is translated, and fields of tomorrow travel.",
+			reason:     "Counts and conditions are the target's, the generation is translated, and unknown fields are kept.",
 			native:     `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}, status: {observedGeneration: 3, replicas: 9, conditions: [{type: Available, status: "False"}]}}`,
 			remote:     `{observedGeneration: 7, replicas: 3, readyReplicas: 2, tomorrow: {a: 1}, conditions: [{type: Available, status: "True"}]}`,
 			generation: 4,
@@ -80,10 +84,23 @@ func TestReflect(t *testing.T) {
 			want:   `{replicas: 3, updatedReplicas: 3}`,
 		},
 		"Balancer": {
-			reason: "The target's balancer is the hub's; an address without a mode has the one the hub would give it.",
+			reason: "The target's balancer is the hub's, except that the hub's kube-proxy routes nothing there. A mode is invalid beside a hostname alone.",
 			native: `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`,
-			remote: `{loadBalancer: {ingress: [{ip: 203.0.113.7}, {ip: 203.0.113.8, ipMode: Proxy}, {hostname: a.example.com}]}}`,
-			want:   `{loadBalancer: {ingress: [{ip: 203.0.113.7, ipMode: VIP}, {ip: 203.0.113.8, ipMode: Proxy}, {hostname: a.example.com}]}}`,
+			remote: `{loadBalancer: {ingress: [{ip: 203.0.113.7, ports: [{port: 80, protocol: TCP, error: example.org/Broken}]}, {ip: "2001:db8::1", ipMode: Proxy}, {hostname: a.example.com}]}}`,
+			want:   `{loadBalancer: {ingress: [{ip: 203.0.113.7, ipMode: Proxy, ports: [{port: 80, protocol: TCP, error: example.org/Broken}]}, {ip: "2001:db8::1", ipMode: Proxy}, {hostname: a.example.com}]}}`,
+		},
+		"BalancerInvalid": {
+			reason: "What the hub would not store is left out, and the rest is stored.",
+			native: `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`,
+			remote: `{loadBalancer: {ingress: [3, {}, {ip: 1.2.3}, {ip: 010.0.0.1}, {ip: "fe80::1%eth0"}, {ip: 7}, {hostname: 203.0.113.9}, {hostname: Not_A_Name}, {ipMode: VIP},
+				{ip: bad, hostname: a.example.com, ipMode: VIP, other: x, ports: [x, {port: 0, protocol: TCP}, {port: 80, protocol: ICMP}, {port: 81, protocol: UDP, error: "two words"}]}]}}`,
+			want: `{loadBalancer: {ingress: [{hostname: a.example.com, ports: [{port: 81, protocol: UDP}]}]}}`,
+		},
+		"BalancerAllInvalid": {
+			reason: "An empty list of addresses would be an address to Helm 3.",
+			native: `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`,
+			remote: `{loadBalancer: {ingress: [{hostname: ""}]}}`,
+			want:   `{loadBalancer: {}}`,
 		},
 		"NoBalancer": {
 			reason: "Only a LoadBalancer has one. What other controllers say of the target's Service stays there.",
@@ -121,6 +138,50 @@ func TestReflect(t *testing.T) {
 				t.Errorf("reflecting what is reflected changes it:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLoadBalancers holds what test/kube/proxy gives to kube-proxy.
+func TestLoadBalancers(t *testing.T) {
+	data, err := os.ReadFile("testdata/load_balancers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Reason      string
+		Target, Hub map[string]any
+	}
+	if err := yaml.UnmarshalStrict(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	native := read(t, `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`)
+	for _, tc := range cases {
+		got := Service{}.Reflect(native, Observation{Status: map[string]any{"loadBalancer": tc.Target}})
+		if diff := cmp.Diff(map[string]any{"loadBalancer": tc.Hub}, got); diff != "" {
+			t.Errorf("%s\n-want +got:\n%s", tc.Reason, diff)
+		}
+	}
+}
+
+// TestLoadBalancerBounds: a target decides neither how much the hub stores nor
+// how long it is.
+func TestLoadBalancerBounds(t *testing.T) {
+	var ports, ingress []any
+	for i := range 1000 {
+		ports = append(ports, map[string]any{"port": int64(i + 1), "protocol": "TCP", "error": strings.Repeat("x", 1000)})
+	}
+	for range 1000 {
+		ingress = append(ingress, map[string]any{"hostname": strings.Repeat("a.", 150) + "a"},
+			map[string]any{"ip": "203.0.113.7", "hostname": strings.Repeat("a", 10000), "ports": ports})
+	}
+	native := read(t, `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`)
+	got := Service{}.Reflect(native, Observation{Status: map[string]any{"loadBalancer": map[string]any{"ingress": ingress}}})
+	data, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := got["loadBalancer"].(map[string]any)["ingress"].([]any); len(kept) != maxIngress || len(data) > 128<<10 {
+		t.Errorf("%d entries of %d bytes are reflected, want %d of at most 128 KiB", len(kept), len(data), maxIngress)
 	}
 }
 
@@ -191,8 +252,8 @@ func TestPin(t *testing.T) {
 			if diff := cmp.Diff(read(t, tc.want).Object, got.Object); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
-			if again := Pin(got); len(again) > 0 {
-				t.Errorf("pinning twice is not pinning once: %v", again)
+			if found2 := Pin(got); len(found2) > 0 {
+				t.Errorf("pinning twice is not pinning once: %v", found2)
 			}
 		})
 	}
@@ -211,7 +272,7 @@ func TestShadowStatus(t *testing.T) {
 		"Disagree": {reason: "Whatever is reported, what is shown can be stored.", remote: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 5}, newest: true, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2, Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ShadowStatus(tc.remote, 2, tc.newest)); diff != "" {
+			if diff := cmp.Diff(tc.want, HeldReplicaSetStatus(tc.remote, 2, tc.newest)); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -233,7 +294,7 @@ func TestNewestShadow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if newest := NewestShadow(tc.given); newest != nil {
+			if newest := NewestReplicaSet(tc.given); newest != nil {
 				got = newest.GetName()
 			}
 			if got != tc.want {

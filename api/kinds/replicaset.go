@@ -7,8 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
 // A shadow is the ReplicaSet the hub's Deployment controller makes for a held
@@ -29,10 +27,10 @@ func Pin(replicaSet *unstructured.Unstructured) Patch {
 	return set(replicaSet, int64(0), "spec", "replicas")
 }
 
-// NewestShadow returns the one of a Deployment's ReplicaSets that stands for its
+// NewestReplicaSet returns the one of a Deployment's ReplicaSets that stands for its
 // current template: the one with the highest revision. It is nil when there is
 // none.
-func NewestShadow(replicaSets []metav1.Object) metav1.Object {
+func NewestReplicaSet(replicaSets []metav1.Object) metav1.Object {
 	var newest metav1.Object
 	for _, rs := range replicaSets {
 		if newest == nil || revision(rs) > revision(newest) {
@@ -47,10 +45,10 @@ func revision(rs metav1.Object) int64 {
 	return n
 }
 
-// ShadowStatus returns the status of a shadow: the newest shows the target's
+// HeldReplicaSetStatus returns the status of a shadow: the newest shows the target's
 // updated Pods, which is what Helm 3 waits for; the others show none. Of the
 // ready Pods the target counts, only those that cannot be old ones are shown.
-func ShadowStatus(deployment appsv1.DeploymentStatus, generation int64, newest bool) appsv1.ReplicaSetStatus {
+func HeldReplicaSetStatus(deployment appsv1.DeploymentStatus, generation int64, newest bool) appsv1.ReplicaSetStatus {
 	status := appsv1.ReplicaSetStatus{ObservedGeneration: generation}
 	if !newest {
 		return status
@@ -63,7 +61,5 @@ func ShadowStatus(deployment appsv1.DeploymentStatus, generation int64, newest b
 	return status
 }
 
-// IsShadow tells a shadow by its label.
-func IsShadow(replicaSet metav1.Object) bool {
-	return replicaSet.GetLabels()[v1alpha1.ScheduleLabel] == v1alpha1.ScheduleRemote
-}
+// IsHeldReplicaSet tells a ReplicaSet of a held Deployment by its label.
+func IsHeldReplicaSet(replicaSet metav1.Object) bool { return HasRemoteLabel(replicaSet) }

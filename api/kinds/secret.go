@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Secret travels under its own name when it is labelled itself. Those that Pods
-// only refer to travel as copies (references.go).
+// Secret is sent under its own name when it is labelled itself. Those that Pods
+// only refer to are sent as copies (references.go).
 type Secret struct{ content }
 
 var _ Kind = Secret{}

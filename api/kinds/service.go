@@ -3,11 +3,14 @@ package kinds
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
@@ -34,9 +37,9 @@ func (Service) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, er
 	if err != nil {
 		return nil, err
 	}
-	patch := intent.record(object)
-	switch class := str(object, classPath...); {
-	case IsLoadBalancer(object) && classMaySet(old):
+	patch := intent.annotate(object)
+	switch class := nestedString(object, classPath...); {
+	case IsLoadBalancer(object) && canSetClass(old):
 		patch = append(patch, set(object, v1alpha1.RemoteLoadBalancerClass, classPath...)...)
 	case !IsLoadBalancer(object) && class == v1alpha1.RemoteLoadBalancerClass:
 		patch = append(patch, remove(object, classPath...)...)
@@ -44,17 +47,17 @@ func (Service) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, er
 	return patch, nil
 }
 
-// classMaySet tells whether the API server would accept our class: it does not
+// canSetClass tells whether the API server would accept our class: it does not
 // change while the Service stays a LoadBalancer.
-func classMaySet(old *unstructured.Unstructured) bool {
-	return old == nil || !IsLoadBalancer(old) || str(old, classPath...) == v1alpha1.RemoteLoadBalancerClass
+func canSetClass(old *unstructured.Unstructured) bool {
+	return old == nil || !IsLoadBalancer(old) || nestedString(old, classPath...) == v1alpha1.RemoteLoadBalancerClass
 }
 
 // Release implements Kind. The class cannot be taken off a LoadBalancer;
 // validation says so to the user.
 func (Service) Release(object *unstructured.Unstructured) Patch {
-	patch := forget(object)
-	if !IsLoadBalancer(object) && str(object, classPath...) == v1alpha1.RemoteLoadBalancerClass {
+	patch := removeIntent(object)
+	if !IsLoadBalancer(object) && nestedString(object, classPath...) == v1alpha1.RemoteLoadBalancerClass {
 		patch = append(patch, remove(object, classPath...)...)
 	}
 	return patch
@@ -65,14 +68,14 @@ func (Service) Held(object *unstructured.Unstructured) bool { return IsRemote(ob
 
 // IsLoadBalancer tells whether a Service is of type LoadBalancer.
 func IsLoadBalancer(service *unstructured.Unstructured) bool {
-	return str(service, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
+	return nestedString(service, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
 }
 
 // serviceIntent tells the user's values from the hub's. Admission runs before
 // the hub allocates, so on create what is set is the user's. Later, a value
 // that did not change keeps its author, and one that changed is the user's.
 func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
-	now := givenBy(object)
+	now := allocatableFields(object)
 	var recorded, before Intent
 	switch {
 	case old == nil:
@@ -81,44 +84,44 @@ func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 			return Intent{}, err
 		}
 		if !found {
-			return now.fitting(object), nil
+			return now.forServiceType(object), nil
 		}
 		// Re-created from what was read from a hub: the record says whose
 		// each value is, though not that it is still the same.
-		recorded, before = restored.as(now), now
+		recorded, before = restored.withValuesOf(now), now
 	case IsRemote(old):
 		var err error
 		if recorded, err = intentBefore(object, old); err != nil {
 			return Intent{}, err
 		}
-		before = givenBy(old)
+		before = allocatableFields(old)
 	default:
 		// It lived on the hub until now: what it has was allocated there.
-		before = givenBy(old)
+		before = allocatableFields(old)
 	}
 
 	out := Intent{
-		ClusterIP:           keep(recorded.ClusterIP, before.ClusterIP, now.ClusterIP),
-		IPFamilyPolicy:      keep(recorded.IPFamilyPolicy, before.IPFamilyPolicy, now.IPFamilyPolicy),
-		HealthCheckNodePort: keep(recorded.HealthCheckNodePort, before.HealthCheckNodePort, now.HealthCheckNodePort),
+		ClusterIP:           userValue(recorded.ClusterIP, before.ClusterIP, now.ClusterIP),
+		IPFamilyPolicy:      userValue(recorded.IPFamilyPolicy, before.IPFamilyPolicy, now.IPFamilyPolicy),
+		HealthCheckNodePort: userValue(recorded.HealthCheckNodePort, before.HealthCheckNodePort, now.HealthCheckNodePort),
 		LoadBalancerClass:   now.LoadBalancerClass, // never allocated, and hidden by ours
-		ClusterIPs:          keepAll(recorded.ClusterIPs, before.ClusterIPs, now.ClusterIPs),
-		IPFamilies:          keepAll(recorded.IPFamilies, before.IPFamilies, now.IPFamilies),
-		NodePorts:           keepPorts(recorded.NodePorts, before.NodePorts, now.NodePorts),
+		ClusterIPs:          userValues(recorded.ClusterIPs, before.ClusterIPs, now.ClusterIPs),
+		IPFamilies:          userValues(recorded.IPFamilies, before.IPFamilies, now.IPFamilies),
+		NodePorts:           userNodePorts(recorded.NodePorts, before.NodePorts, now.NodePorts),
 	}
 	if now.LoadBalancerClass == v1alpha1.RemoteLoadBalancerClass {
 		// What ours hides is in the object's own record, when admission asks a
 		// second time about the same change.
 		out.LoadBalancerClass = recorded.LoadBalancerClass
-		if mine, found, err := IntentOf(object); found && err == nil {
-			out.LoadBalancerClass = mine.LoadBalancerClass
+		if own, found, err := IntentOf(object); found && err == nil {
+			out.LoadBalancerClass = own.LoadBalancerClass
 		}
 	}
-	return out.fitting(object), nil
+	return out.forServiceType(object), nil
 }
 
-// as returns what is recorded as the user's, with the values of now.
-func (i Intent) as(now Intent) Intent {
+// withValuesOf returns what is recorded as the user's, with the values of now.
+func (i Intent) withValuesOf(now Intent) Intent {
 	if i.ClusterIP != "" {
 		i.ClusterIP = now.ClusterIP
 	}
@@ -140,12 +143,12 @@ func (i Intent) as(now Intent) Intent {
 	return i
 }
 
-// fitting leaves out what a Service of its type cannot have, because the API
+// forServiceType leaves out what a Service of its type cannot have, because the API
 // server forgets such values when the type changes, and what says nothing: our
 // own class, and the addresses of a headless Service, of which there are none.
-func (i Intent) fitting(service *unstructured.Unstructured) Intent {
-	kind := corev1.ServiceType(str(service, "spec", "type"))
-	local := str(service, "spec", "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal)
+func (i Intent) forServiceType(service *unstructured.Unstructured) Intent {
+	kind := corev1.ServiceType(nestedString(service, "spec", "type"))
+	local := nestedString(service, "spec", "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal)
 	if kind != corev1.ServiceTypeLoadBalancer || i.LoadBalancerClass == v1alpha1.RemoteLoadBalancerClass {
 		i.LoadBalancerClass = ""
 	}
@@ -158,29 +161,29 @@ func (i Intent) fitting(service *unstructured.Unstructured) Intent {
 	switch {
 	case kind == corev1.ServiceTypeExternalName:
 		i.ClusterIP, i.ClusterIPs, i.IPFamilies, i.IPFamilyPolicy = "", nil, nil, ""
-	case str(service, "spec", "clusterIP") == corev1.ClusterIPNone: // never allocated, always meant
+	case nestedString(service, "spec", "clusterIP") == corev1.ClusterIPNone: // never allocated, always meant
 		i.ClusterIP, i.ClusterIPs = corev1.ClusterIPNone, nil
 	}
 	return i
 }
 
-func keep[T comparable](recorded, before, now T) T {
+func userValue[T comparable](recorded, before, now T) T {
 	if now == before {
 		return recorded
 	}
 	return now
 }
 
-func keepAll(recorded, before, now []string) []string {
+func userValues(recorded, before, now []string) []string {
 	if fmt.Sprint(now) == fmt.Sprint(before) {
 		return recorded
 	}
 	return now
 }
 
-// keepPorts goes by the value and not by the port: one that the hub allocated
+// userNodePorts goes by the value and not by the port: one that the hub allocated
 // stays the hub's when the port it belongs to gets another number.
-func keepPorts(recorded, before, now map[string]int64) map[string]int64 {
+func userNodePorts(recorded, before, now map[string]int64) map[string]int64 {
 	type allocation struct {
 		protocol string
 		value    int64
@@ -202,12 +205,12 @@ func keepPorts(recorded, before, now map[string]int64) map[string]int64 {
 	return out
 }
 
-// givenBy reads the fields a hub may allocate, as they stand.
-func givenBy(service *unstructured.Unstructured) Intent {
+// allocatableFields reads the fields a hub may allocate, as they stand.
+func allocatableFields(service *unstructured.Unstructured) Intent {
 	i := Intent{
-		ClusterIP:         str(service, "spec", "clusterIP"),
-		IPFamilyPolicy:    str(service, "spec", "ipFamilyPolicy"),
-		LoadBalancerClass: str(service, classPath...),
+		ClusterIP:         nestedString(service, "spec", "clusterIP"),
+		IPFamilyPolicy:    nestedString(service, "spec", "ipFamilyPolicy"),
+		LoadBalancerClass: nestedString(service, classPath...),
 		NodePorts:         map[string]int64{},
 	}
 	i.ClusterIPs, _, _ = unstructured.NestedStringSlice(service.Object, "spec", "clusterIPs")
@@ -240,7 +243,7 @@ func ports(service *unstructured.Unstructured) map[string]map[string]any {
 	return out
 }
 
-func (Service) prune(template *unstructured.Unstructured, intent Intent) {
+func (Service) removeHubFields(template *unstructured.Unstructured, intent Intent) {
 	spec, _, _ := unstructured.NestedFieldNoCopy(template.Object, "spec")
 	fields, ok := spec.(map[string]any)
 	if !ok {
@@ -254,8 +257,8 @@ func (Service) prune(template *unstructured.Unstructured, intent Intent) {
 		"ipFamilyPolicy":      intent.IPFamilyPolicy,
 		"healthCheckNodePort": intent.HealthCheckNodePort,
 		"loadBalancerClass":   intent.LoadBalancerClass,
-		"clusterIPs":          anys(intent.ClusterIPs),
-		"ipFamilies":          anys(intent.IPFamilies),
+		"clusterIPs":          toAnySlice(intent.ClusterIPs),
+		"ipFamilies":          toAnySlice(intent.IPFamilies),
 	}
 	maps.DeleteFunc(given, func(_ string, v any) bool {
 		list, isList := v.([]any)
@@ -270,15 +273,14 @@ func (Service) prune(template *unstructured.Unstructured, intent Intent) {
 	}
 }
 
-func (Service) observes() bool { return false }
+func (Service) reportsObservedGeneration() bool { return false }
 
 // Reflect implements Kind: the load balancer is the target's; conditions others
 // set on the hub stay.
 func (Service) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
 	status := map[string]any{"loadBalancer": map[string]any{}}
-	if balancer, _, _ := unstructured.NestedMap(seen.Status, "loadBalancer"); balancer != nil && IsLoadBalancer(native) {
-		defaultIPMode(balancer)
-		status["loadBalancer"] = balancer
+	if ingress := reflectIngress(seen.Status); len(ingress) > 0 && IsLoadBalancer(native) {
+		status["loadBalancer"] = map[string]any{"ingress": ingress}
 	}
 	conditions, _ := WithoutProblems(native)
 	for _, problem := range seen.Problems {
@@ -296,25 +298,83 @@ func (Service) Reflect(native *unstructured.Unstructured, seen Observation) map[
 	return status
 }
 
-// defaultIPMode says of an address what the hub would: a target from before
-// ipMode leaves it out.
-func defaultIPMode(balancer map[string]any) {
-	ingress, _ := balancer["ingress"].([]any)
-	for _, item := range ingress {
-		fields, ok := item.(map[string]any)
-		if !ok || fields["ip"] == nil || fields["ipMode"] != nil {
+// How much of a load balancer is reflected. A target is not trusted to stop.
+const (
+	maxIngress      = 32
+	maxIngressPorts = 100
+)
+
+// reflectIngress returns the addresses of a target's load balancer as the hub may
+// have them: valid ones, not too many, and none that the hub's kube-proxy routes.
+// With ipMode VIP kube-proxy would send what Pods of the hub send to the address
+// to the endpoints of the hub's Service, and there are none.
+func reflectIngress(status map[string]any) []any {
+	list, _, _ := unstructured.NestedFieldNoCopy(status, "loadBalancer", "ingress")
+	items, _ := list.([]any)
+	var out []any
+	for _, item := range items {
+		if len(out) == maxIngress {
+			break
+		}
+		fields, _ := item.(map[string]any)
+		entry := map[string]any{}
+		if ip, _ := fields["ip"].(string); validIP(ip) {
+			entry["ip"], entry["ipMode"] = ip, string(corev1.LoadBalancerIPModeProxy)
+		}
+		if hostname, _ := fields["hostname"].(string); len(validation.IsDNS1123Subdomain(hostname)) == 0 && net.ParseIP(hostname) == nil {
+			entry["hostname"] = hostname
+		}
+		if len(entry) == 0 {
 			continue
 		}
-		fields["ipMode"] = string(corev1.LoadBalancerIPModeVIP)
+		if ports := reflectPorts(fields["ports"]); len(ports) > 0 {
+			entry["ports"] = ports
+		}
+		out = append(out, entry)
 	}
+	return out
 }
 
-func str(object *unstructured.Unstructured, path ...string) string {
+// reflectPorts returns the states of a load balancer's ports that are valid.
+func reflectPorts(list any) []any {
+	items, _ := list.([]any)
+	var out []any
+	for _, item := range items {
+		if len(out) == maxIngressPorts {
+			break
+		}
+		fields, _ := item.(map[string]any)
+		port, _ := fields["port"].(int64)
+		protocol, _ := fields["protocol"].(string)
+		switch corev1.Protocol(protocol) {
+		case corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP:
+		default:
+			continue
+		}
+		if len(validation.IsValidPortNum(int(port))) > 0 {
+			continue
+		}
+		entry := map[string]any{"port": port, "protocol": protocol}
+		if reason, _ := fields["error"].(string); len(validation.IsQualifiedName(reason)) == 0 {
+			entry["error"] = reason
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+// validIP tells an address that every version of Kubernetes takes.
+func validIP(ip string) bool {
+	address, err := netip.ParseAddr(ip)
+	return err == nil && address.Zone() == "" && !address.Is4In6()
+}
+
+func nestedString(object *unstructured.Unstructured, path ...string) string {
 	value, _, _ := unstructured.NestedString(object.Object, path...)
 	return value
 }
 
-func anys(values []string) []any {
+func toAnySlice(values []string) []any {
 	out := make([]any, 0, len(values))
 	for _, v := range values {
 		out = append(out, v)

@@ -22,7 +22,7 @@ func localService(spec string) string {
 }
 
 func TestHoldService(t *testing.T) {
-	const ours = "loadBalancerClass: workload.crossplane.io/remote"
+	const isPorticoKey = "loadBalancerClass: workload.crossplane.io/remote"
 	testHold(t, map[string]holdCase{
 		"Plain": {
 			reason: "Nothing was given that a hub allocates.",
@@ -87,58 +87,58 @@ func TestHoldService(t *testing.T) {
 		"Balancer": {
 			reason: "A class of ours keeps the hub's cloud away.",
 			object: remoteService("", `{type: LoadBalancer}`),
-			want:   remoteService(`{}`, `{type: LoadBalancer, `+ours+`}`),
+			want:   remoteService(`{}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 		},
 		"BalancerOfClass": {
 			reason: "Ours hides the user's class, which is recorded.",
 			object: remoteService("", `{type: LoadBalancer, loadBalancerClass: fast}`),
-			want:   remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+ours+`}`),
+			want:   remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 		},
 		"BalancerAppliedAgain": {
 			reason: "An apply gives the user's class again.",
-			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+ours+`}`),
+			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 			object: remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, loadBalancerClass: fast}`),
-			want:   remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+ours+`}`),
+			want:   remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 		},
 		"BalancerOfAnotherClass": {
 			reason: "The user's class changes behind ours, also when admission asks twice.",
-			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+ours+`}`),
+			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 			object: remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, loadBalancerClass: slow}`),
-			want:   remoteService(`{"loadBalancerClass":"slow"}`, `{type: LoadBalancer, `+ours+`}`),
+			want:   remoteService(`{"loadBalancerClass":"slow"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 		},
 		"BalancerOfNoClass": {
 			reason: "A class that is removed is gone, also when admission asks twice.",
-			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+ours+`}`),
+			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 			object: remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer}`),
-			want:   remoteService(`{}`, `{type: LoadBalancer, `+ours+`}`),
+			want:   remoteService(`{}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 		},
 		"BalancerPatched": {
 			reason: "A patch of something else leaves the class as it was given.",
-			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+ours+`}`),
-			object: remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, sessionAffinity: ClientIP, `+ours+`}`),
+			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
+			object: remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, sessionAffinity: ClientIP, `+isPorticoKey+`}`),
 		},
 		"RecordDropped": {
 			reason: "A replace without annotations keeps what was recorded of values that stay.",
-			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+ours+`}`),
-			object: remoteService("", `{type: LoadBalancer, `+ours+`}`),
-			want:   remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+ours+`}`),
+			old:    remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
+			object: remoteService("", `{type: LoadBalancer, `+isPorticoKey+`}`),
+			want:   remoteService(`{"loadBalancerClass":"fast"}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
 		},
 		"NoLongerBalancer": {
 			reason: "Only a LoadBalancer has a class, a health check or node ports.",
-			old:    remoteService(`{"healthCheckNodePort":30200,"loadBalancerClass":"fast","nodePorts":{"TCP/80":30080}}`, `{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30200, `+ours+`, ports: [{port: 80, nodePort: 30080}]}`),
-			object: remoteService(`{"healthCheckNodePort":30200,"loadBalancerClass":"fast","nodePorts":{"TCP/80":30080}}`, `{type: ClusterIP, externalTrafficPolicy: Local, healthCheckNodePort: 30200, `+ours+`, ports: [{port: 80, nodePort: 30080}]}`),
+			old:    remoteService(`{"healthCheckNodePort":30200,"loadBalancerClass":"fast","nodePorts":{"TCP/80":30080}}`, `{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30200, `+isPorticoKey+`, ports: [{port: 80, nodePort: 30080}]}`),
+			object: remoteService(`{"healthCheckNodePort":30200,"loadBalancerClass":"fast","nodePorts":{"TCP/80":30080}}`, `{type: ClusterIP, externalTrafficPolicy: Local, healthCheckNodePort: 30200, `+isPorticoKey+`, ports: [{port: 80, nodePort: 30080}]}`),
 			want:   remoteService(`{}`, `{type: ClusterIP, externalTrafficPolicy: Local, healthCheckNodePort: 30200, ports: [{port: 80, nodePort: 30080}]}`),
 		},
 		"HealthCheck": {
 			reason: "A health check port belongs to local traffic.",
 			object: remoteService("", `{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30200}`),
-			want:   remoteService(`{"healthCheckNodePort":30200}`, `{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30200, `+ours+`}`),
+			want:   remoteService(`{"healthCheckNodePort":30200}`, `{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30200, `+isPorticoKey+`}`),
 		},
 		"HealthCheckNoLonger": {
 			reason: "The API server forgets it when traffic is no longer local.",
-			old:    remoteService(`{"healthCheckNodePort":30200}`, `{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30200, `+ours+`}`),
-			object: remoteService(`{"healthCheckNodePort":30200}`, `{type: LoadBalancer, externalTrafficPolicy: Cluster, healthCheckNodePort: 30200, `+ours+`}`),
-			want:   remoteService(`{}`, `{type: LoadBalancer, externalTrafficPolicy: Cluster, healthCheckNodePort: 30200, `+ours+`}`),
+			old:    remoteService(`{"healthCheckNodePort":30200}`, `{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30200, `+isPorticoKey+`}`),
+			object: remoteService(`{"healthCheckNodePort":30200}`, `{type: LoadBalancer, externalTrafficPolicy: Cluster, healthCheckNodePort: 30200, `+isPorticoKey+`}`),
+			want:   remoteService(`{}`, `{type: LoadBalancer, externalTrafficPolicy: Cluster, healthCheckNodePort: 30200, `+isPorticoKey+`}`),
 		},
 		"MovedFromTheHub": {
 			reason: "What a Service has when it is labelled was allocated here.",
@@ -154,7 +154,7 @@ func TestHoldService(t *testing.T) {
 		},
 		"Restored": {
 			reason: "Re-created from an export, the record tells the user's values from the old hub's.",
-			object: remoteService(`{"loadBalancerClass":"fast","nodePorts":{"TCP/80":30080}}`, `{type: LoadBalancer, clusterIP: 10.0.0.7, `+ours+`, ports: [{port: 80, nodePort: 30080}, {port: 443, nodePort: 31234}]}`),
+			object: remoteService(`{"loadBalancerClass":"fast","nodePorts":{"TCP/80":30080}}`, `{type: LoadBalancer, clusterIP: 10.0.0.7, `+isPorticoKey+`, ports: [{port: 80, nodePort: 30080}, {port: 443, nodePort: 31234}]}`),
 		},
 		"RestoredAndEdited": {
 			reason: "Values in an export that were edited or removed are so.",
@@ -171,7 +171,7 @@ func TestHoldService(t *testing.T) {
 		"FieldOfTomorrow": {
 			reason: "A field this binary does not know survives.",
 			object: remoteService("", `{type: LoadBalancer, tomorrow: {a: [1]}, ports: [{port: 80, tomorrow: 1}]}`),
-			want:   remoteService(`{}`, `{type: LoadBalancer, `+ours+`, tomorrow: {a: [1]}, ports: [{port: 80, tomorrow: 1}]}`),
+			want:   remoteService(`{}`, `{type: LoadBalancer, `+isPorticoKey+`, tomorrow: {a: [1]}, ports: [{port: 80, tomorrow: 1}]}`),
 		},
 		"Release": {
 			reason: "What Portico recorded goes with the label.",
@@ -181,8 +181,8 @@ func TestHoldService(t *testing.T) {
 		},
 		"ReleaseByType": {
 			reason: "A balancer comes home by becoming something else, without our class.",
-			old:    remoteService(`{}`, `{type: LoadBalancer, `+ours+`}`),
-			object: localService(`{type: ClusterIP, ` + ours + `}`),
+			old:    remoteService(`{}`, `{type: LoadBalancer, `+isPorticoKey+`}`),
+			object: localService(`{type: ClusterIP, ` + isPorticoKey + `}`),
 			want:   localService(`{type: ClusterIP}`),
 		},
 	})

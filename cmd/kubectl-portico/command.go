@@ -15,7 +15,7 @@ import (
 	"github.com/portico-io/portico/cmd/kubectl-portico/policy"
 )
 
-// session is what every command needs.
+// session holds the flags and the clients that all commands share.
 type session struct {
 	flags     *genericclioptions.ConfigFlags
 	hub       client.Client
@@ -28,8 +28,8 @@ func newCommand(out, errs io.Writer) *cobra.Command {
 	s := &session{flags: genericclioptions.NewConfigFlags(true), out: out}
 	root := &cobra.Command{
 		Use:   "kubectl-portico",
-		Short: "See what runs on targets, take them out of service, and back, and try policies",
-		Long: `See what runs on targets, take them out of service, and back, and try policies.
+		Short: "Show objects on targets, cordon and drain targets, and test policies",
+		Long: `Show objects on targets, cordon and drain targets, and test policies.
 
 A target is a KubernetesTarget in the namespace of your kubectl context, or in
 the one you name with --namespace.`,
@@ -46,7 +46,7 @@ the one you name with --namespace.`,
 	return root
 }
 
-// connect finds the hub that kubectl's own flags and files say.
+// connect connects to the cluster that kubectl's flags and files select.
 func (s *session) connect() error {
 	config, err := s.flags.ToRESTConfig()
 	if err != nil {
@@ -70,10 +70,10 @@ func (s *session) connect() error {
 
 func (s *session) cordon(on bool) *cobra.Command {
 	use, short, long := "cordon TARGET", "Keep new applications away from a target",
-		"Keep new applications away from a target. Those that run there stay, and go on."
+		"Keep new applications away from a target. Applications on the target keep running."
 	if !on {
 		use, short, long = "uncordon TARGET", "Let applications be scheduled to a target again",
-			"Let applications be scheduled to a target again. Those that moved away stay where they are."
+			"Let applications be scheduled to a target again. Applications that moved away do not return."
 	}
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
@@ -90,4 +90,4 @@ func (s *session) cordon(on bool) *cobra.Command {
 	}
 }
 
-func (s *session) say(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format+"\n", args...) }
+func (s *session) printf(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format+"\n", args...) }

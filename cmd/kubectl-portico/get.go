@@ -23,20 +23,20 @@ import (
 
 const getHelp = `Show an object as it is on its target.
 
-The object is named as you know it on the hub, or by its
-KubernetesApplicationResource (kar). In YAML, every field that is not yours says
-in a comment who set it there: "# defaulted" by its kind, or "# set by" somebody.
+Name the object as on the hub, or by its KubernetesApplicationResource (kar). In
+YAML, a comment follows each field that you did not set: "# defaulted" by the
+API server, or "# set by" another field manager.
 
-What is shown is what its KubernetesApplicationResource says, so you need no
-rights on the target. That is what was asked for, and the status; and all of the
-object, if you annotated it with workload.crossplane.io/observe=Full. Secrets are
-never shown, nor is what looks like one.`
+The output comes from the KubernetesApplicationResource, so you need no rights on
+the target. It is the applied object with its status, or the whole object if you
+annotate it with workload.crossplane.io/observe=Full. Values of Secrets, and
+values that look like secrets, are never shown.`
 
 func (s *session) get() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use: "get (KIND NAME | KIND/NAME)", Short: "Show an object as it is on its target", Long: getHelp,
-		Example: `  # Show all of a Deployment, once that was asked for
+		Example: `  # Show a whole Deployment
   kubectl annotate deployment web workload.crossplane.io/observe=Full
   kubectl portico get deployment web
 
@@ -44,7 +44,7 @@ func (s *session) get() *cobra.Command {
   kubectl portico get kar/web-deployment -o json`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := named(args)
+			kind, name, err := parseObjectArgs(args)
 			if err != nil {
 				return err
 			}
@@ -54,19 +54,19 @@ func (s *session) get() *cobra.Command {
 			if err := s.connect(); err != nil {
 				return err
 			}
-			resource, err := s.find(cmd.Context(), kind, name)
+			resource, err := s.findResource(cmd.Context(), kind, name)
 			if err != nil {
 				return err
 			}
-			return show(resource, output, s.out, cmd.ErrOrStderr())
+			return printObject(resource, output, s.out, cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "yaml, with marks, or json, without")
 	return cmd
 }
 
-// named reads "KIND NAME" or "KIND/NAME".
-func named(args []string) (kind, name string, err error) {
+// parseObjectArgs parses "KIND NAME" or "KIND/NAME".
+func parseObjectArgs(args []string) (kind, name string, err error) {
 	if len(args) == 2 {
 		kind, name = args[0], args[1]
 	} else {
@@ -78,9 +78,9 @@ func named(args []string) (kind, name string, err error) {
 	return kind, name, nil
 }
 
-// find finds the resource of an object.
-func (s *session) find(ctx context.Context, kind, name string) (*v1alpha1.KubernetesApplicationResource, error) {
-	resolved, err := s.resolve(kind)
+// findResource returns the resource of an object.
+func (s *session) findResource(ctx context.Context, kind, name string) (*v1alpha1.KubernetesApplicationResource, error) {
+	resolved, err := s.resolveKind(kind)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +94,8 @@ func (s *session) find(ctx context.Context, kind, name string) (*v1alpha1.Kubern
 	}
 	var found []*v1alpha1.KubernetesApplicationResource
 	for i := range all {
-		template := policies.Template(all[i].Spec.Template)
-		if template == nil || template.GetName() != name || !same(resolved, template.GroupVersionKind().GroupKind()) {
+		template := policies.TemplateObject(all[i].Spec.Template)
+		if template == nil || template.GetName() != name || !matchesKind(resolved, template.GroupVersionKind().GroupKind()) {
 			continue
 		}
 		found = append(found, &all[i])
@@ -113,9 +113,9 @@ func (s *session) find(ctx context.Context, kind, name string) (*v1alpha1.Kubern
 	return nil, fmt.Errorf("there are %d of that name on targets, name one of %s", len(found), strings.Join(choices, ", "))
 }
 
-// resolve finds out which kind somebody means. One that the hub does not have may
-// be one of a target's, and goes by its name alone.
-func (s *session) resolve(kind string) (schema.GroupKind, error) {
+// resolveKind resolves the name of a kind. A kind that the hub does not have may
+// exist on a target, and is compared by its name.
+func (s *session) resolveKind(kind string) (schema.GroupKind, error) {
 	mapper, err := s.flags.ToRESTMapper()
 	if err != nil {
 		return schema.GroupKind{}, err
@@ -136,9 +136,9 @@ func (s *session) resolve(kind string) (schema.GroupKind, error) {
 	return schema.GroupKind{}, fmt.Errorf("looking up kind %s on the hub: %w", kind, err)
 }
 
-// same tells whether a kind is the one that was named, which may be known by a
-// name in lower case alone, singular or plural.
-func same(named, is schema.GroupKind) bool {
+// matchesKind tells whether a kind is the named one. The name may be the kind in
+// lower case, singular or plural.
+func matchesKind(named, is schema.GroupKind) bool {
 	if named == is {
 		return true
 	}
@@ -146,13 +146,13 @@ func same(named, is schema.GroupKind) bool {
 	return (named.Group == "" || named.Group == is.Group) && (named.Kind == plural.Resource || named.Kind == singular.Resource)
 }
 
-// show prints what is known of the object of a resource. Remarks are apart from
-// it, so that it can be read by machines.
-func show(resource *v1alpha1.KubernetesApplicationResource, output string, out, remarks io.Writer) error {
-	for _, remark := range remarksOn(resource) {
-		_, _ = fmt.Fprintln(remarks, remark)
+// printObject prints the object of a resource. It writes comments to another
+// writer, so that programs can read the object.
+func printObject(resource *v1alpha1.KubernetesApplicationResource, output string, out, comments io.Writer) error {
+	for _, comment := range commentsOn(resource) {
+		_, _ = fmt.Fprintln(comments, comment)
 	}
-	object, err := seen(resource)
+	object, err := objectOf(resource)
 	if err != nil {
 		return err
 	}
@@ -161,9 +161,9 @@ func show(resource *v1alpha1.KubernetesApplicationResource, output string, out, 
 	}
 	var text []byte
 	if resource.Status.Observed != nil {
-		text, err = marked(object, resource.Status.Ownership)
+		text, err = commentedYAML(object, resource.Status.Ownership)
 	} else {
-		text, err = unmarked(object)
+		text, err = plainYAML(object)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -172,13 +172,13 @@ func show(resource *v1alpha1.KubernetesApplicationResource, output string, out, 
 	return err
 }
 
-// seen is all that is known of the object: what is observed, or else what was
-// asked for, and the status.
-func seen(resource *v1alpha1.KubernetesApplicationResource) (*unstructured.Unstructured, error) {
+// objectOf returns the observed object, or else the template with the status from
+// the target.
+func objectOf(resource *v1alpha1.KubernetesApplicationResource) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if observed := resource.Status.Observed; observed != nil {
 		if err := utiljson.Unmarshal(observed.Raw, &object.Object); err != nil {
-			return nil, fmt.Errorf("reading what was observed: %w", err)
+			return nil, fmt.Errorf("reading the observed object: %w", err)
 		}
 		return object, nil
 	}
@@ -195,8 +195,8 @@ func seen(resource *v1alpha1.KubernetesApplicationResource) (*unstructured.Unstr
 	return policies.Redact(object), nil
 }
 
-// remarksOn say what to know of what is shown.
-func remarksOn(resource *v1alpha1.KubernetesApplicationResource) []string {
+// commentsOn returns comments on the printed object.
+func commentsOn(resource *v1alpha1.KubernetesApplicationResource) []string {
 	var out []string
 	about := func(kind string) *metav1.Condition { return meta.FindStatusCondition(resource.Status.Conditions, kind) }
 	if away := about(v1alpha1.TargetReachable); away != nil && away.Status == metav1.ConditionFalse {
@@ -215,13 +215,13 @@ func remarksOn(resource *v1alpha1.KubernetesApplicationResource) []string {
 	case resource.Spec.Observe == v1alpha1.ObserveFull:
 		out = append(out, "# the object itself was not seen yet")
 	default:
-		out = append(out, "# to see all of it: "+howToSee(resource))
+		out = append(out, "# to see all of it: "+observeCommand(resource))
 	}
 	return out
 }
 
-// howToSee is what makes the whole object show.
-func howToSee(resource *v1alpha1.KubernetesApplicationResource) string {
+// observeCommand returns how to have the whole object observed.
+func observeCommand(resource *v1alpha1.KubernetesApplicationResource) string {
 	owner := metav1.GetControllerOf(resource)
 	switch {
 	case owner != nil && resource.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor:

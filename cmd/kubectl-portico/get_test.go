@@ -162,7 +162,7 @@ status:
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out, remarks bytes.Buffer
-			if err := show(resource(t, tc.resource), tc.output, &out, &remarks); err != nil {
+			if err := printObject(resource(t, tc.resource), tc.output, &out, &remarks); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
@@ -179,7 +179,7 @@ status:
 func TestMarksAreComments(t *testing.T) {
 	r := resource(t, observed)
 	var out bytes.Buffer
-	if err := show(r, "yaml", &out, &bytes.Buffer{}); err != nil {
+	if err := printObject(r, "yaml", &out, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	var got, want any
@@ -198,14 +198,14 @@ func TestUnreadableOwners(t *testing.T) {
 	r := resource(t, `{status: {observed: {kind: A}}}`)
 	r.Status.Ownership = []v1alpha1.FieldOwner{{Manager: "a", Fields: apiextensionsv1.JSON{Raw: []byte(`[`)}}}
 	var out bytes.Buffer
-	if err := show(r, "yaml", &out, &bytes.Buffer{}); err != nil || out.String() != "kind: A\n" {
+	if err := printObject(r, "yaml", &out, &bytes.Buffer{}); err != nil || out.String() != "kind: A\n" {
 		t.Errorf("got %q, %v", out.String(), err)
 	}
 }
 
 func TestNamed(t *testing.T) {
 	for args, want := range map[string]string{"deployment web": "deployment web", "kar/web": "kar web", "web": "", "/web": "", "a/": "", "a/b/c": "", "deployment a/b": ""} {
-		kind, name, err := named(strings.Fields(args))
+		kind, name, err := parseObjectArgs(strings.Fields(args))
 		if got := strings.TrimSpace(kind + " " + name); err == nil && got != want || (err != nil) != (want == "") {
 			t.Errorf("%q names %q, %v", args, got, err)
 		}
@@ -226,7 +226,7 @@ func TestSame(t *testing.T) {
 		{Group: "batch", Kind: "Deployment"}:   false,
 		{Group: "apps", Kind: "DeploymentSet"}: false,
 	} {
-		if got := same(schema.GroupKind(named), deployment); got != want {
+		if got := matchesKind(schema.GroupKind(named), deployment); got != want {
 			t.Errorf("%v names a Deployment: %v", named, got)
 		}
 	}

@@ -1,6 +1,6 @@
-// Command kubectl-portico is a plugin of kubectl: it shows what runs on targets,
-// takes them out of service and back, and tries policies. It acts with the rights
-// of who calls it.
+// Command kubectl-portico is a plugin of kubectl: it shows objects on targets,
+// cordons and drains targets, and tests policies. It acts with the rights of the
+// user.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	}
 	var ends interface{ ExitCode() int }
 	if ctx.Err() != nil && !errors.As(err, &ends) {
-		err = exit{fmt.Errorf("interrupted: %w", err), codeInterrupted}
+		err = exitError{fmt.Errorf("interrupted: %w", err), codeInterrupted}
 	}
 	fmt.Fprintln(os.Stderr, "error:", err)
 	if errors.As(err, &ends) {
@@ -30,18 +30,18 @@ func main() {
 	os.Exit(1)
 }
 
-// exit is an error with an exit code of its own.
-type exit struct {
+// exitError is an error with an exit code.
+type exitError struct {
 	error
 	code int
 }
 
-// ExitCode of the process.
-func (e exit) ExitCode() int { return e.code }
+// ExitCode returns the exit code of the process.
+func (e exitError) ExitCode() int { return e.code }
 
-// The exit codes that are not 1.
+// The exit codes other than 1.
 const (
-	codeStayed      = 2   // something could not move
+	codeRemaining   = 2   // something could not move
 	codeTimeout     = 3   // something was still moving
 	codeInterrupted = 130 // as a shell has it
 )

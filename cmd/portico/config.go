@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -57,14 +58,14 @@ func applyConfig(path string, data []byte, flags *pflag.FlagSet) error {
 		key, value := root.Content[i], root.Content[i+1]
 		name := key.Value
 		flag := flags.Lookup(name)
-		line, again := seen[name]
+		line, repeated := seen[name]
 		seen[name] = key.Line
 		switch {
 		case flag == nil:
-			errs = append(errs, at(key, "%q is not an option; did you mean %q?", name, nearest(name, flags)))
+			errs = append(errs, at(key, "%q is not an option; did you mean %q?", name, closestOption(name, flags)))
 		case commandLineOnly.Has(name):
 			errs = append(errs, at(key, "%q can only be given on the command line", name))
-		case again:
+		case repeated:
 			errs = append(errs, at(key, "%q was given before, on line %d", name, line))
 		case flag.Changed:
 			// given on the command line, which wins
@@ -100,8 +101,8 @@ func set(flags *pflag.FlagSet, flag *pflag.Flag, node *yaml.Node) error {
 	return errors.New("want a single value")
 }
 
-// nearest returns the option whose name takes the fewest edits to reach.
-func nearest(name string, flags *pflag.FlagSet) string {
+// closestOption returns the option whose name takes the fewest edits to reach.
+func closestOption(name string, flags *pflag.FlagSet) string {
 	var names []string
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if !commandLineOnly.Has(flag.Name) {
@@ -118,27 +119,6 @@ func nearest(name string, flags *pflag.FlagSet) string {
 		kebab.WriteRune(r)
 	}
 	return slices.MinFunc(names, func(a, b string) int {
-		return edits(kebab.String(), a) - edits(kebab.String(), b)
+		return levenshtein.ComputeDistance(kebab.String(), a) - levenshtein.ComputeDistance(kebab.String(), b)
 	})
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/portico-io/portico/webhooks/serving"
 )
 
-// drain returns a context that ends a while after stop does, and tells in the
+// gracefulContext returns a context that ends a while after stop does, and tells in the
 // meantime that the process is on its way out: API servers go on calling a
 // webhook until its endpoint is gone from their lists.
-func drain(stop context.Context, delay time.Duration) (context.Context, *atomic.Bool) {
+func gracefulContext(stop context.Context, delay time.Duration) (context.Context, *atomic.Bool) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(stop))
 	draining := &atomic.Bool{}
 	go func() {
@@ -33,7 +33,7 @@ func drain(stop context.Context, delay time.Duration) (context.Context, *atomic.
 
 // addChecks makes /healthz and /readyz. A replica is ready when its certificate
 // serves, its caches are full, its policies decide, and it is not on its way out.
-func addChecks(mgr ctrl.Manager, certificates serving.Source, policies *policy.Feed, draining *atomic.Bool) error {
+func addChecks(mgr ctrl.Manager, certificates serving.Source, policies *policy.Loader, draining *atomic.Bool) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding a health check: %w", err)
 	}

@@ -42,13 +42,13 @@ func (h hubAccess) Resource(ctx context.Context, kind schema.GroupVersionKind) (
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
 // Allows implements webhooks.Hub.
-func (h hubAccess) Allows(ctx context.Context, user authenticationv1.UserInfo, what *authorizationv1.ResourceAttributes) (bool, error) {
+func (h hubAccess) Allows(ctx context.Context, user authenticationv1.UserInfo, help *authorizationv1.ResourceAttributes) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for key, value := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(value)
 	}
 	review, err := h.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, ResourceAttributes: what,
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, ResourceAttributes: help,
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return false, err

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// whoAmI returns the user name under which the API server knows the client.
-func whoAmI(ctx context.Context, hub kubernetes.Interface) (string, error) {
+// currentUser returns the user name under which the API server knows the client.
+func clientUser(ctx context.Context, hub kubernetes.Interface) (string, error) {
 	review, err := hub.AuthenticationV1().SelfSubjectReviews().
 		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -31,16 +32,19 @@ import (
 	"github.com/portico-io/portico/controllers/claim"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/intake"
-	"github.com/portico-io/portico/controllers/occupancy"
+	"github.com/portico-io/portico/controllers/nativestatus"
+	"github.com/portico-io/portico/controllers/optin"
 	"github.com/portico-io/portico/controllers/policy"
 	"github.com/portico-io/portico/controllers/propagation"
 	"github.com/portico-io/portico/controllers/scheduler"
-	"github.com/portico-io/portico/controllers/status"
 	"github.com/portico-io/portico/controllers/target"
+	"github.com/portico-io/portico/controllers/targetprotection"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/credentials"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
-	"github.com/portico-io/portico/policies/survey"
+	"github.com/portico-io/portico/policies/simulate"
+	"github.com/portico-io/portico/policies/targetselection"
 	"github.com/portico-io/portico/webhooks"
 	"github.com/portico-io/portico/webhooks/serving"
 )
@@ -48,76 +52,48 @@ import (
 // stopTimeout is how long open requests and reconciles have to end.
 const stopTimeout = 30 * time.Second
 
-// run wires the manager, and runs it until it is told to stop.
+// run sets up the manager, and runs it until the process is told to stop.
 func run(_ context.Context, o *Options) error {
-	ctx, drained := drain(ctrl.SetupSignalHandler(), o.ShutdownDelay)
-
-	config, err := o.RESTConfig()
+	ctx, stopping := gracefulContext(ctrl.SetupSignalHandler(), o.ShutdownDelay)
+	flush, err := setUpTracing(ctx, o)
 	if err != nil {
 		return err
 	}
-	hub, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("preparing access to the hub: %w", err)
-	}
-	identity := o.Identity
-	if identity == "" {
-		if identity, err = whoAmI(ctx, hub); err != nil {
-			return err
-		}
-	}
-	hubID, err := whereAmI(ctx, hub)
+	defer flush()
+	hub, err := connectHub(ctx, o)
 	if err != nil {
 		return err
 	}
-	certificates, err := serving.New(config, o.Serving())
+	certificates, err := serving.New(hub.config, o.Serving())
 	if err != nil {
 		return fmt.Errorf("preparing the serving certificate: %w", err)
 	}
-	mgr, err := ctrl.NewManager(config, managerOptions(o, certificates))
+	clients, err := clientCertificates(o)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(hub.config, managerOptions(o, tlsOptions(certificates, clients)))
 	if err != nil {
 		return fmt.Errorf("preparing the manager: %w", err)
 	}
-	ctrl.Log.Info("Starting Portico", "version", versionString(), "identity", identity, "hub", hubID)
-
-	if err := mgr.Add(certificates); err != nil {
-		return fmt.Errorf("adding the serving certificate: %w", err)
+	ctrl.Log.Info("Starting Portico", "version", versionString(), "identity", hub.identity, "hub", hub.id)
+	if err := addServing(mgr, certificates, clients); err != nil {
+		return err
 	}
 	if err := addCaches(ctx, mgr); err != nil {
 		return err
 	}
-	asked := engine.New(engine.Options{Print: printed{}})
-	asker := decisions.New(asked, o.Namespace)
-	feed, err := policy.NewFeed(mgr, asked, asker)
+	s, err := newShared(ctx, mgr, hub, o)
 	if err != nil {
 		return err
 	}
-	for _, collector := range []prometheus.Collector{asker, policy.NewMetrics(asked)} {
-		if err := metrics.Registry.Register(collector); err != nil {
-			return fmt.Errorf("adding the metrics of policies: %w", err)
-		}
-	}
-	stage, err := newRehearsals(ctx, mgr, hubID, o)
-	if err != nil {
+	if err := addWebhooks(ctx, mgr, s, clients, o); err != nil {
 		return err
 	}
-	webhooks.Register(mgr.GetWebhookServer(), webhooks.Options{
-		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Identity: identity, Scheme: mgr.GetScheme(),
-		Hub:      hubAccess{reviews: hub.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
-		Frontier: policies.Frontier{Portico: o.Namespace},
-		Secrets:  secrets{mgr.GetAPIReader()},
-		Rules:    rules(o, config),
-		Policies: asker,
-		Engine:   asked,
-		World: func(ctx context.Context) (*survey.World, error) {
-			return policy.World(ctx, mgr.GetCache(), o.Namespace)
-		},
-		Rehearsals: stage, RehearsalTimeout: o.DryRunTimeout,
-	})
-	if err := addControllers(ctx, mgr, hubID, feed, asker, o); err != nil {
+	if err := addControllers(ctx, mgr, s, o); err != nil {
 		return err
 	}
-	if err := addChecks(mgr, certificates, feed, drained); err != nil {
+	if err := addChecks(mgr, certificates, s.loader, stopping); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -126,10 +102,134 @@ func run(_ context.Context, o *Options) error {
 	return nil
 }
 
-// whereAmI returns the hub's identity: the UID of its namespace kube-system.
+// hub is the connection to the hub, with the identities of both ends.
+type hub struct {
+	config *rest.Config
+	client kubernetes.Interface
+	// identity is the user name of Portico's requests, and id the identity of the hub.
+	identity, id string
+	// rules validate connection Secrets.
+	rules credentials.Rules
+}
+
+func connectHub(ctx context.Context, o *Options) (*hub, error) {
+	config, err := o.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing access to the hub: %w", err)
+	}
+	out := &hub{config: config, client: client, identity: o.Identity, id: o.HubID}
+	if out.identity == "" {
+		if out.identity, err = clientUser(ctx, client); err != nil {
+			return nil, err
+		}
+	}
+	if out.id == "" {
+		if out.id, err = clusterUID(ctx, client); err != nil {
+			return nil, err
+		}
+	}
+	addresses, err := hubAddresses(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("reading the hub's addresses: %w", err)
+	}
+	out.rules = rules(o, config, addresses)
+	return out, nil
+}
+
+// clientCertificates returns the verification of the API servers' client certificates, or
+// nil without --webhook-client-ca.
+func clientCertificates(o *Options) (*serving.Clients, error) {
+	if o.WebhookClientCA == "" {
+		return nil, nil //nolint:nilnil // the option is off
+	}
+	return serving.NewClients(o.WebhookClientCA, o.WebhookClientNames)
+}
+
+func tlsOptions(certificates serving.Source, clients *serving.Clients) []func(*tls.Config) {
+	options := []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificates.GetCertificate }}
+	if clients != nil {
+		options = append(options, clients.Configure)
+	}
+	return options
+}
+
+func addServing(mgr ctrl.Manager, certificates serving.Source, clients *serving.Clients) error {
+	if clients != nil {
+		if err := mgr.Add(clients); err != nil {
+			return fmt.Errorf("adding the certificate authority of the API servers: %w", err)
+		}
+	}
+	if err := mgr.Add(certificates); err != nil {
+		return fmt.Errorf("adding the serving certificate: %w", err)
+	}
+	return nil
+}
+
+// shared is the part that webhooks and controllers share.
+type shared struct {
+	*hub
+	engine        *engine.Engine
+	evaluator     *decisions.Evaluator
+	loader        *policy.Loader
+	load          *targetselection.Load
+	loadSynced    *scheduler.LoadSynced
+	allowDefaults policies.AllowDefaults
+}
+
+func newShared(ctx context.Context, mgr ctrl.Manager, hub *hub, o *Options) (*shared, error) {
+	s := &shared{
+		hub: hub, engine: engine.New(engine.Options{Print: policyOutput{}}), load: targetselection.NewLoad(),
+		allowDefaults: policies.AllowDefaults{PorticoNamespace: o.Namespace},
+	}
+	s.evaluator = decisions.New(s.engine, o.Namespace)
+	for _, collector := range []prometheus.Collector{s.evaluator, policy.NewMetrics(s.engine)} {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("adding the metrics of policies: %w", err)
+		}
+	}
+	var err error
+	if s.loader, err = policy.NewLoader(mgr, s.engine, s.evaluator); err != nil {
+		return nil, err
+	}
+	s.loadSynced, err = scheduler.WatchLoad(ctx, mgr.GetCache(), s.load)
+	return s, err
+}
+
+func addWebhooks(ctx context.Context, mgr ctrl.Manager, s *shared, clients *serving.Clients, o *Options) error {
+	dryRunner, err := newDryRunner(ctx, mgr, s.id, s.rules, o)
+	if err != nil {
+		return err
+	}
+	options := webhooks.Options{
+		Reader: mgr.GetClient(), Live: mgr.GetAPIReader(), Identity: s.identity, Scheme: mgr.GetScheme(),
+		Hub:           hubAccess{reviews: s.client.AuthorizationV1().SubjectAccessReviews(), mapper: mgr.GetRESTMapper()},
+		AllowDefaults: s.allowDefaults,
+		Secrets:       secrets{mgr.GetAPIReader()},
+		Rules:         s.rules,
+		Policies:      s.evaluator,
+		Engine:        s.engine,
+		Snapshot: func(ctx context.Context) (*simulate.Snapshot, error) {
+			return policy.Snapshot(ctx, mgr.GetCache(), s.allowDefaults)
+		},
+		Load:      s.load,
+		DryRunner: dryRunner, DryRunTimeout: o.DryRunTimeout, ObjectsInNamespace: dryRunner.ObjectsInNamespace,
+		Limits: o.Limits,
+	}
+	if clients != nil {
+		options.Authenticate = clients.Authenticate
+	}
+	webhooks.Register(mgr.GetWebhookServer(), options)
+	return nil
+}
+
+// clusterUID returns the hub's identity: the UID of its namespace kube-system.
 //
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
-func whereAmI(ctx context.Context, hub kubernetes.Interface) (string, error) {
+func clusterUID(ctx context.Context, hub kubernetes.Interface) (string, error) {
 	namespace, err := hub.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("reading the hub's identity: %w", err)
@@ -147,7 +247,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-func managerOptions(o *Options, certificates serving.Source) ctrl.Options {
+func managerOptions(o *Options, tlsOptions []func(*tls.Config)) ctrl.Options {
 	return ctrl.Options{
 		Scheme:                        newScheme(),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsBindAddress},
@@ -163,7 +263,7 @@ func managerOptions(o *Options, certificates serving.Source) ctrl.Options {
 		WebhookServer: webhook.NewServer(webhook.Options{
 			Host:    o.WebhookHost,
 			Port:    o.WebhookPort,
-			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = certificates.GetCertificate }},
+			TLSOpts: tlsOptions,
 		}),
 	}
 }
@@ -174,7 +274,7 @@ func cacheOptions(resync time.Duration) cache.Options {
 	labelled := labels.SelectorFromSet(labels.Set{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote})
 	return cache.Options{
 		SyncPeriod:       &resync,
-		DefaultTransform: lean,
+		DefaultTransform: stripMetadata,
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}: {Label: labelled},
 			&corev1.Service{}:    {Label: labelled},
@@ -185,10 +285,10 @@ func cacheOptions(resync time.Duration) cache.Options {
 	}
 }
 
-// lean drops what nobody here reads: managed fields, and of objects of which
+// stripMetadata drops what nobody here reads: managed fields, and of objects of which
 // only the metadata is kept, which are namespaces and Secrets, the record that
 // kubectl apply leaves of everything that was applied.
-func lean(object any) (any, error) {
+func stripMetadata(object any) (any, error) {
 	if m, err := meta.Accessor(object); err == nil {
 		m.SetManagedFields(nil)
 	}
@@ -219,7 +319,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	objects := []client.Object{namespaces, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
 	for _, kind := range kinds.All {
-		objects = append(objects, kinds.Watched(kind))
+		objects = append(objects, kinds.CachedObject(kind))
 	}
 	for _, object := range objects {
 		if _, err := mgr.GetCache().GetInformer(ctx, object); err != nil {
@@ -232,10 +332,16 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 		value  client.IndexerFunc
 	}{
 		{&v1alpha1.KubernetesApplicationResource{}, propagation.TargetIndex, propagation.IndexTarget},
+		{&v1alpha2.KubernetesApplication{}, policies.TargetIndex, targetprotection.IndexApplication},
+		{&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }},
+		{&v1alpha1.KubernetesApplicationResource{}, policies.PrerequisiteIndex, propagation.IndexPrerequisite},
+		{&v1alpha1.KubernetesApplicationResource{}, policies.UnscheduledIndex, scheduler.IndexUnscheduled},
+		{&v1alpha2.KubernetesApplication{}, policies.UnscheduledIndex, scheduler.IndexUnscheduled},
 		{&v1alpha1.KubernetesApplicationResource{}, application.OwnerIndex, application.IndexOwner},
 		{&v1alpha1.KubernetesApplicationResource{}, policies.DependencyIndex, propagation.IndexDependencies},
-		{&v1alpha1.KubernetesTarget{}, target.SecretIndex, target.IndexSecret},
-		{&appsv1.ReplicaSet{}, status.OwnerIndex, status.IndexOwner},
+		{&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, target.IndexSecret},
+		{&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, func(o client.Object) []string { return policies.RelatedTargetKeys(o) }},
+		{&appsv1.ReplicaSet{}, nativestatus.OwnerIndex, nativestatus.IndexOwner},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, index.field, index.value); err != nil {
 			return fmt.Errorf("preparing index %s: %w", index.field, err)
@@ -244,22 +350,24 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, feed *policy.Feed, asker *decisions.Asker, o *Options) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, s *shared, o *Options) error {
 	targets := clusters.New(clusters.Options{
-		HubID:         hubID,
+		HubID:         s.id,
+		Fence:         fencing(mgr.GetConfig(), o),
 		Timeout:       o.TargetTimeout,
-		ProbeInterval: o.TargetProbeInterval,
-		QPS:           o.TargetQPS,
-		Burst:         o.TargetBurst,
+		ProbeInterval: o.TargetProbeInterval, FailureThreshold: o.FailureThreshold,
+		QPS:    o.TargetQPS,
+		Burst:  o.TargetBurst,
+		Limits: o.TargetLimits(),
 	})
 	if err := metrics.Registry.Register(targets); err != nil {
 		return fmt.Errorf("adding the metrics of targets: %w", err)
 	}
 	propagator := propagation.New(mgr, targets, propagation.Options{
-		HubID:    hubID,
-		Frontier: policies.Frontier{Portico: o.Namespace},
-		Workers:  o.TargetWorkers,
-		Resync:   o.ResyncPeriod,
+		HubID:         s.id,
+		AllowDefaults: s.allowDefaults,
+		Workers:       o.TargetWorkers,
+		Resync:        o.ResyncPeriod,
 	})
 	if err := metrics.Registry.Register(propagator); err != nil {
 		return fmt.Errorf("adding the metrics of drift: %w", err)
@@ -269,15 +377,20 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, hubID string, feed *p
 	}
 	for name, setup := range map[string]func() error{
 		"target": func() error {
-			return target.SetupWithManager(ctx, mgr, targets, target.Options{Rules: rules(o, mgr.GetConfig()), ExpiryWarning: o.ExpiryWarning})
+			return target.SetupWithManager(ctx, mgr, targets, target.Options{Rules: s.rules, Connections: o.Connections(), ExpiryWarning: o.ExpiryWarning})
 		},
-		"claim":       func() error { return claim.SetupWithManager(ctx, mgr) },
-		"intake":      func() error { return intake.SetupWithManager(mgr, asker) },
-		"scheduler":   func() error { return scheduler.SetupWithManager(mgr, policies.Frontier{Portico: o.Namespace}, asker) },
-		"application": func() error { return application.SetupWithManager(mgr) },
-		"occupancy":   func() error { return occupancy.SetupWithManager(mgr) },
-		"policy":      func() error { return policy.SetupWithManager(mgr, feed, o.Namespace) },
-		"status":      func() error { return status.SetupWithManager(mgr) },
+		"claim":  func() error { return claim.SetupWithManager(ctx, mgr, s.evaluator) },
+		"intake": func() error { return intake.SetupWithManager(mgr, s.evaluator, s.load) },
+		"scheduler": func() error {
+			return scheduler.SetupWithManager(mgr, s.allowDefaults, s.evaluator, s.load, s.loadSynced)
+		},
+		"application":      func() error { return application.SetupWithManager(mgr) },
+		"targetprotection": func() error { return targetprotection.SetupWithManager(mgr) },
+		"policy":           func() error { return policy.SetupWithManager(mgr, s.loader, o.Namespace) },
+		"opt-in": func() error {
+			return optin.SetupWithManager(mgr, optin.Options{Portico: o.Namespace, Resync: o.ResyncPeriod})
+		},
+		"status": func() error { return nativestatus.SetupWithManager(mgr) },
 	} {
 		if err := setup(); err != nil {
 			return fmt.Errorf("adding the %s controller: %w", name, err)

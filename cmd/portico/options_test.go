@@ -68,6 +68,24 @@ func TestValidate(t *testing.T) {
 			set:    func(o *Options) { o.ProfilingBindAddress = ":6060" },
 			want:   []string{"profiling-bind-address: FieldValueInvalid"},
 		},
+		"ClientCertificates": {
+			reason: "API servers can be told by their certificates, and by their names.",
+			set: func(o *Options) {
+				o.WebhookClientCA, o.WebhookClientNames = "/etc/portico/clients/ca.crt", []string{"kube-apiserver"}
+			},
+		},
+		"NamesOfNobody": {
+			reason: "A name counts for nothing in a certificate that nobody verifies.",
+			set:    func(o *Options) { o.WebhookClientNames = []string{"kube-apiserver"} },
+			want:   []string{"webhook-client-name: FieldValueInvalid"},
+		},
+		"NoLimit": {
+			reason: "A limit of nothing would refuse everything.",
+			set: func(o *Options) {
+				o.Limits.DryRunsOnTarget.QPS, o.Limits.AccessReviews.Burst = 0, 0
+			},
+			want: []string{"access-review-burst: FieldValueInvalid", "dry-run-target-qps: FieldValueInvalid"},
+		},
 		"EverythingAtOnce": {
 			reason: "Whoever fixes a file wants to fix it once.",
 			set: func(o *Options) {
@@ -77,7 +95,7 @@ func TestValidate(t *testing.T) {
 				o.ResyncPeriod = 0
 				o.LeaderElectionID = ""
 				o.WebhookHost, o.WebhookPort = "a b", 0
-				o.TargetProbeInterval, o.TargetTimeout, o.TargetWorkers = 0, 0, 0
+				o.TargetProbeInterval, o.TargetTimeout, o.TargetWorkers, o.FailureThreshold = 0, 0, 0, 0
 				o.TargetQPS, o.TargetBurst = 0, 0
 				o.MetricsBindAddress, o.HealthProbeBindAddress, o.ProfilingBindAddress = "8080", "a b:1", "6060"
 				o.ShutdownDelay = -time.Second
@@ -95,6 +113,7 @@ func TestValidate(t *testing.T) {
 				"resync-period: FieldValueInvalid",
 				"shutdown-delay: FieldValueInvalid",
 				"target-burst: FieldValueInvalid",
+				"target-failure-threshold: FieldValueInvalid",
 				"target-probe-interval: FieldValueInvalid",
 				"target-qps: FieldValueInvalid",
 				"target-timeout: FieldValueInvalid",
@@ -292,7 +311,7 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, overlay := range []string{"default", "certmanager"} {
+	for _, overlay := range []string{"default", "certmanager", "hardened"} {
 		t.Run(overlay, func(t *testing.T) {
 			objects, err := install.Render(filepath.Join(root, "config", overlay))
 			if err != nil {
@@ -337,6 +356,33 @@ func TestManifests(t *testing.T) {
 			grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
 			if least := o.ShutdownDelay + stopTimeout; grace <= least {
 				t.Errorf("the manager takes up to %s to stop, but is killed after %s", least, grace)
+			}
+		})
+	}
+}
+
+func TestTracingOptions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		endpoint string
+		rate     int32
+		want     string // the flag with an error
+	}{
+		"Off":      {},
+		"On":       {endpoint: "collector:4317", rate: 1_000_000},
+		"NoPort":   {endpoint: "collector", want: "tracing-endpoint"},
+		"TooOften": {rate: 1_000_001, want: "tracing-sampling-rate-per-million"},
+		"Negative": {rate: -1, want: "tracing-sampling-rate-per-million"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			o.Complete()
+			o.TracingEndpoint, o.TracingSamplingRatePerMillion = tc.endpoint, tc.rate
+			var got string
+			for _, err := range o.Validate() {
+				got += err.Field
+			}
+			if got != tc.want {
+				t.Errorf("errors in %q, want %q", got, tc.want)
 			}
 		})
 	}

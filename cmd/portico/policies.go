@@ -6,11 +6,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// printed logs what policies print.
-type printed struct{}
+// policyOutput logs what policies print.
+type policyOutput struct{}
 
 // Write implements io.Writer. Each call is one line.
-func (printed) Write(line []byte) (int, error) {
+func (policyOutput) Write(line []byte) (int, error) {
 	ctrl.Log.Info("Policy printed", "text", strings.TrimSuffix(string(line), "\n"))
 	return len(line), nil
 }

@@ -1,5 +1,6 @@
-// Package application makes an application's resources from its templates, keeps
-// all its resources on its target, and sums them up in its status.
+// Package application reconciles KubernetesApplications: it makes the resources of
+// their templates, places all their resources on one target, and summarizes the
+// resources in the status.
 package application
 
 import (
@@ -9,13 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,40 +24,47 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
-	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/controllers/retry"
-	"github.com/portico-io/portico/policies/placement"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/targetselection"
 )
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=delete
 
-// Controller groups resources.
+// Controller reconciles KubernetesApplications.
 type Controller struct {
-	hub      client.Client
-	recorder events.EventRecorder
+	hub       client.Client
+	writer    reconciler.Writer
+	recorder  events.Recorder
+	orphaning reconciler.OrphaningOwners
 }
 
-// SetupWithManager adds the controller.
+func newController(hub client.Client, recorder events.Recorder) *Controller {
+	return &Controller{hub: hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.ApplicationManager}, recorder: recorder}
+}
+
+// SetupWithManager adds the controller to the manager.
 func SetupWithManager(mgr ctrl.Manager) error {
-	c := &Controller{hub: mgr.GetClient(), recorder: mgr.GetEventRecorder("portico")}
+	c := newController(mgr.GetClient(), mgr.GetEventRecorder("portico"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("application").
 		For(&v1alpha2.KubernetesApplication{}).
-		Watches(&v1alpha1.KubernetesApplicationResource{}, gathered()).
-		Complete(retry.Quietly(c))
+		Watches(&v1alpha2.KubernetesApplication{}, c.orphaning.Handler()).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, resourceHandler()).
+		Complete(reconciler.RetryOnConflict(c))
 }
 
-// gather is how long changes of an application's resources add up before they
-// are summed up: those that are applied together change together, and every sum
-// looks at all of them.
-const gather = 500 * time.Millisecond
+// summaryDelay collects changes of an application's resources. Resources that are
+// applied together change together, and each summary reads all of them.
+const summaryDelay = 500 * time.Millisecond
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// gathered queues a resource's application: at once for a new resource that
-// waits for its target, and after a while for what resources report.
-func gathered() handler.EventHandler {
-	at := func(delay time.Duration, q queue, resources ...client.Object) {
+// resourceHandler queues the application of a resource: at once for a new resource
+// without a target, and after summaryDelay for every other change.
+func resourceHandler() handler.EventHandler {
+	enqueue := func(delay time.Duration, q queue, resources ...client.Object) {
 		for _, resource := range resources {
 			for _, req := range applicationOf(resource) {
 				q.AddAfter(req, delay)
@@ -68,18 +74,20 @@ func gathered() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			if resource, ok := e.Object.(*v1alpha1.KubernetesApplicationResource); ok && resource.Spec.TargetRef == nil {
-				at(0, q, resource)
+				enqueue(0, q, resource)
 			} else {
-				at(gather, q, e.Object)
+				enqueue(summaryDelay, q, e.Object)
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { at(gather, q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { at(gather, q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			enqueue(summaryDelay, q, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(summaryDelay, q, e.Object) },
 	}
 }
 
-// applicationOf is the application a resource names, and the one that made it,
-// which is the same unless somebody changed the label.
+// applicationOf returns the application that a resource names in its label, and the
+// one that controls it. The two differ if a user changed the label.
 func applicationOf(resource client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	add := func(name string) {
@@ -97,78 +105,115 @@ func applicationOf(resource client.Object) []reconcile.Request {
 	return out
 }
 
-// nowAndThen is how often, jittered, a name that somebody else's resource has is
-// looked at: no event tells this application when it is free.
-const nowAndThen = 20 * time.Second
+// nameConflictRequeueAfter is the jittered delay after which a template is tried again
+// whose name is another owner's resource: no event tells this application that the
+// name is free.
+const nameConflictRequeueAfter = 20 * time.Second
 
-// Reconcile makes the application's resources, gives them its target, and sums
-// them up.
+// scope is the state of one reconcile.
+type scope struct {
+	app    *v1alpha2.KubernetesApplication
+	before *v1alpha2.KubernetesApplication
+	// members are the application's resources. The cache owns them until they are
+	// copied for a change.
+	members []v1alpha1.KubernetesApplicationResource
+	// problems say, by the name of the resource, why a template has no resource.
+	problems map[string]templateProblem
+	// errs are the errors of single resources. They hold up no other resource and no
+	// summary.
+	errs []error
+}
+
+// Reconcile makes the application's resources, places them, and summarizes them.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	app := &v1alpha2.KubernetesApplication{}
 	if err := c.hub.Get(ctx, req.NamespacedName, app); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	ctx = reconciler.WithLogValues(ctx, "application", klog.KObj(app))
+	if app.Spec.TargetRef != nil {
+		ctx = reconciler.WithLogValues(ctx, "target", klog.KRef(app.Namespace, app.Spec.TargetRef.Name))
+	}
+	steps := []reconciler.Step[*scope]{
+		{Name: "ensure resources", Run: c.ensureResources},
+		{Name: "list members", Run: c.listMembers},
+		{Name: "place resources", Run: c.placeResources},
+		{Name: "delete empty application", Run: c.deleteEmptyApplication},
+		{Name: "summarize", Run: c.summarize},
+	}
 	if app.DeletionTimestamp != nil {
-		return reconcile.Result{}, c.withdraw(ctx, app)
+		steps = []reconciler.Step[*scope]{{Name: "delete resources", Run: c.deleteResources}}
 	}
-	// One resource that is refused holds up no other, nor the summary.
-	var errs []error
-	obstacles, err := c.ensure(ctx, app)
-	errs = append(errs, err)
-	var members v1alpha1.KubernetesApplicationResourceList
-	if err := c.hub.List(ctx, &members, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: app.Name}); err != nil {
-		return reconcile.Result{}, fmt.Errorf("listing the resources of application %s: %w", req, err)
-	}
-	placed := make([]error, len(members.Items))
-	workqueue.ParallelizeUntil(ctx, hands, len(placed), func(i int) { placed[i] = c.place(ctx, app, &members.Items[i]) })
-	errs = append(errs, placed...)
-	errs = append(errs, c.report(ctx, app, members.Items, obstacles))
-	if err := errors.Join(errs...); err != nil {
-		return reconcile.Result{}, err
-	}
-	for _, o := range obstacles {
-		if o.reason == v1alpha1.ReasonOwnershipConflict {
-			return reconcile.Result{RequeueAfter: wait.Jitter(nowAndThen, 0.5)}, nil
-		}
-	}
-	return reconcile.Result{}, nil
+	return reconciler.Run(ctx, &scope{app: app, before: app.DeepCopy()}, steps, c.patchStatus)
 }
 
-// place gives a resource the application's target, and with it the finalizer
-// that keeps the resource until its object is gone from there, or tells it why
-// there is none. A resource that is elsewhere moves.
-func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
-	if resource.DeletionTimestamp != nil {
+// listMembers reads the resources that name the application in their label.
+func (c *Controller) listMembers(ctx context.Context, s *scope) error {
+	var list v1alpha1.KubernetesApplicationResourceList
+	err := c.hub.List(ctx, &list, client.InNamespace(s.app.Namespace),
+		client.MatchingFields{policies.ApplicationIndex: s.app.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the resources of application %s: %w", client.ObjectKeyFromObject(s.app), err)
+	}
+	s.members = list.Items
+	return nil
+}
+
+// placeResources gives every resource the application's target.
+func (c *Controller) placeResources(ctx context.Context, s *scope) error {
+	errs := make([]error, len(s.members))
+	workqueue.ParallelizeUntil(ctx, maxConcurrentWrites, len(errs), func(i int) { errs[i] = c.placeResource(ctx, s.app, &s.members[i]) })
+	s.errs = append(s.errs, errs...)
+	return nil
+}
+
+// placeResource sets a resource's target, and the finalizer that keeps the resource
+// until its object is deleted from the target. A resource on another target moves. If
+// the application has no target, the resource's status says why.
+func (c *Controller) placeResource(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
+	switch {
+	case resource.DeletionTimestamp != nil:
+		return nil
+	case app.Spec.TargetRef != nil:
+		return c.setTarget(ctx, app, resource)
+	case resource.Spec.TargetRef == nil:
+		return c.patchUnscheduled(ctx, app, resource)
+	}
+	return nil
+}
+
+func (c *Controller) setTarget(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
+	target := app.Spec.TargetRef.Name
+	if copied := *resource; !targetselection.SetTarget(&copied, target) {
 		return nil
 	}
-	before := resource.DeepCopy()
-	if app.Spec.TargetRef != nil {
-		if !placement.Relocate(resource, app.Spec.TargetRef.Name) {
-			return nil
-		}
-		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
-		// Locked, because a merge patch replaces all finalizers.
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := c.hub.Patch(ctx, resource, patch, client.FieldOwner(v1alpha1.ApplicationManager)); err != nil {
-			return client.IgnoreNotFound(fmt.Errorf("placing resource %s: %w", client.ObjectKeyFromObject(resource), err))
-		}
-		if leaving := resource.Spec.LeavingTargetRef; leaving != nil {
-			narrate.Tell(c.recorder, narrate.Subject(resource), "Move", narrate.Event{Reason: v1alpha1.EventMoving, Note: fmt.Sprintf(
-				"moves from target %s to target %s, and runs on both until all of application %s is ready there",
-				leaving.Name, app.Spec.TargetRef.Name, app.Name)})
-		}
-		return nil
+	cached := *resource
+	*resource = *resource.DeepCopy()
+	targetselection.SetTarget(resource, target)
+	controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
+	written, err := c.writer.Patch(ctx, &cached, resource, "placing")
+	if err != nil || !written {
+		return err
 	}
-	if resource.Spec.TargetRef != nil {
-		return nil
+	if leaving := resource.Spec.LeavingTargetRef; leaving != nil {
+		events.Emit(c.recorder, events.Regarding(resource), "Move", events.Event{Reason: v1alpha1.EventMoving, Note: fmt.Sprintf(
+			"moves from target %s to target %s, and runs on both until all of application %s is ready there",
+			leaving.Name, target, app.Name)})
 	}
+	return nil
+}
+
+// patchUnscheduled copies the reason why the application has no target to a resource.
+func (c *Controller) patchUnscheduled(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
 	scheduled := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.Scheduled)
-	if scheduled == nil {
-		return nil
+	if scheduled == nil || scheduled.Reason == v1alpha1.ReasonProgressing {
+		return nil // a decision is about to follow; the number of evaluated resources is that of the application
 	}
-	why := *scheduled
-	why.ObservedGeneration = resource.Generation
-	meta.SetStatusCondition(&resource.Status.Conditions, why)
+	cached := *resource
+	*resource = *resource.DeepCopy()
+	condition := *scheduled
+	condition.ObservedGeneration = resource.Generation
+	meta.SetStatusCondition(&resource.Status.Conditions, condition)
 	for _, kind := range []string{v1alpha1.Synced, v1alpha1.Ready} {
 		meta.SetStatusCondition(&resource.Status.Conditions, metav1.Condition{
 			Type: kind, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotScheduled,
@@ -176,47 +221,50 @@ func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplicat
 		})
 	}
 	resource.Status.State = v1alpha1.StatePending
-	if equality.Semantic.DeepEqual(before.Status, resource.Status) {
+	_, err := c.writer.PatchStatus(ctx, &cached, resource, reconciler.Emit(c.recorder, events.Regarding(resource), "Schedule"))
+	return err
+}
+
+// deleteEmptyApplication deletes an application that Portico made and whose last
+// resource is gone. Intake makes it again when it needs it.
+func (c *Controller) deleteEmptyApplication(ctx context.Context, s *scope) error {
+	if len(s.members) > 0 || s.app.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || len(s.app.Spec.ResourceTemplates) > 0 {
 		return nil
 	}
-	// Locked, because going by a cache that is behind would tell a story twice.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.hub.Status().Patch(ctx, resource, patch, client.FieldOwner(v1alpha1.ApplicationManager)); err != nil {
-		return client.IgnoreNotFound(err)
+	if err := errors.Join(s.errs...); err != nil {
+		return err
 	}
-	narrate.Tell(c.recorder, narrate.Subject(resource), "Schedule", narrate.Changes(before.Status.Conditions, resource.Status.Conditions)...)
+	if s.app.Status.DesiredResources == 0 { // it is new, and its first resource is about to come
+		return reconciler.ErrDone
+	}
+	if err := c.writer.Delete(ctx, s.app, "deleting the empty application"); err != nil {
+		return err
+	}
+	return reconciler.ErrDone
+}
+
+// summarize sets the status from the members, and ends the reconcile with the errors of
+// single resources.
+func (c *Controller) summarize(_ context.Context, s *scope) error {
+	setStatus(s.app, s.members, s.problems)
+	if err := errors.Join(s.errs...); err != nil {
+		return err
+	}
+	for _, problem := range s.problems {
+		if problem.reason == v1alpha1.ReasonOwnershipConflict {
+			return reconciler.RequeueAfter(wait.Jitter(nameConflictRequeueAfter, 0.5))
+		}
+	}
 	return nil
 }
 
-// report writes the application's status, when it changed. An application that
-// Portico made goes with its last resource; intake makes it anew when needed.
-func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, members []v1alpha1.KubernetesApplicationResource, obstacles map[string]obstacle) error {
-	if len(members) == 0 && app.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && len(app.Spec.ResourceTemplates) == 0 {
-		return c.retire(ctx, app)
+// patchStatus writes the status at the end of a reconcile. Events of an application
+// without templates are emitted on its native objects.
+func (c *Controller) patchStatus(ctx context.Context, s *scope) error {
+	var emit []reconciler.Option
+	if len(s.app.Spec.ResourceTemplates) > 0 {
+		emit = append(emit, reconciler.Emit(c.recorder, s.app, "Apply"))
 	}
-	before := app.DeepCopy()
-	summarize(app, members, obstacles)
-	if equality.Semantic.DeepEqual(before.Status, app.Status) {
-		return nil
-	}
-	err := c.hub.Status().Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.ApplicationManager))
-	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing the status of application %s: %w", client.ObjectKeyFromObject(app), err))
-	}
-	if len(app.Spec.ResourceTemplates) > 0 { // of the others, each native object tells its own story
-		narrate.Tell(c.recorder, app, "Apply", narrate.Changes(before.Status.Conditions, app.Status.Conditions)...)
-	}
-	return nil
-}
-
-// retire deletes an empty application of Portico's own, if it had members once.
-func (c *Controller) retire(ctx context.Context, app *v1alpha2.KubernetesApplication) error {
-	if app.Status.DesiredResources == 0 {
-		return nil
-	}
-	err := c.hub.Delete(ctx, app, client.Preconditions{UID: ptr.To(app.UID), ResourceVersion: ptr.To(app.ResourceVersion)})
-	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("deleting application %s, which has no resources left: %w", client.ObjectKeyFromObject(app), err))
-	}
-	return nil
+	_, err := c.writer.PatchStatus(ctx, s.before, s.app, emit...)
+	return err
 }

@@ -4,19 +4,23 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
 )
 
 func hub(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
@@ -29,6 +33,7 @@ func hub(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&v1alpha1.KubernetesApplicationResource{}, OwnerIndex, IndexOwner).
+		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }).
 		WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{})
 }
 
@@ -45,9 +50,10 @@ func placedApplication() *v1alpha2.KubernetesApplication {
 	}
 }
 
-// TestOneRefusedResource holds up no other, nor the summary.
-func TestOneRefusedResource(t *testing.T) {
-	refused := errors.New("refused by somebody's policy")
+// TestRejectedResource is about a resource whose patch is rejected: the other resources
+// are placed, and the status is written.
+func TestRejectedResource(t *testing.T) {
+	refused := errors.New("denied by a policy")
 	store := hub(t, placedApplication(), resource("a"), resource("b")).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
 			if o.GetName() == "a" {
@@ -56,7 +62,7 @@ func TestOneRefusedResource(t *testing.T) {
 			return c.Patch(ctx, o, p, options...)
 		},
 	}).Build()
-	c := &Controller{hub: store, recorder: events.NewFakeRecorder(10)}
+	c := newController(store, events.NewFakeRecorder(10))
 	key := client.ObjectKey{Namespace: "team-a", Name: "shop"}
 	if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !errors.Is(err, refused) {
 		t.Errorf("the error is %v, want the refusal", err)
@@ -75,10 +81,11 @@ func TestOneRefusedResource(t *testing.T) {
 	}
 }
 
-// TestOthersFinalizers are not lost to a cache that does not know them yet.
-func TestOthersFinalizers(t *testing.T) {
+// TestStaleCacheKeepsFinalizers is about a finalizer of another writer that the cache
+// does not have yet.
+func TestStaleCacheKeepsFinalizers(t *testing.T) {
 	store := hub(t, resource("a")).Build()
-	c := &Controller{hub: store, recorder: events.NewFakeRecorder(10)}
+	c := newController(store, events.NewFakeRecorder(10))
 	cached := resource("a")
 	if err := store.Get(t.Context(), client.ObjectKeyFromObject(cached), cached); err != nil {
 		t.Fatal(err)
@@ -88,14 +95,51 @@ func TestOthersFinalizers(t *testing.T) {
 	if err := store.Update(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.place(t.Context(), placedApplication(), cached); !apierrors.IsConflict(err) {
+	if err := c.placeResource(t.Context(), placedApplication(), cached); !apierrors.IsConflict(err) {
 		t.Errorf("placing by an old copy ended with %v, want a conflict", err)
 	}
-	if err := c.place(t.Context(), placedApplication(), newer); err != nil {
+	if err := c.placeResource(t.Context(), placedApplication(), newer); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"backup.example.org/keep", v1alpha1.PropagationFinalizer}
 	if diff := cmp.Diff(want, newer.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+}
+
+// TestOrphan is about an application that is deleted with --cascade=orphan: its
+// resources stay, although garbage collection did not know them and removed its
+// finalizer first.
+func TestOrphan(t *testing.T) {
+	for name, remembered := range map[string]bool{"Orphaned": true, "Background": false} {
+		t.Run(name, func(t *testing.T) {
+			app := placedApplication()
+			app.UID = "shop-uid"
+			app.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			app.Finalizers = []string{v1alpha1.TemplatesFinalizer}
+			made := resource("a")
+			made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(app, v1alpha2.GroupVersion.WithKind("KubernetesApplication"))}
+			store := hub(t, app, made).Build()
+			c := newController(store, events.NewFakeRecorder(10))
+			if remembered {
+				seen := app.DeepCopy()
+				seen.Finalizers = append(seen.Finalizers, metav1.FinalizerOrphanDependents)
+				queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+				defer queue.ShutDown()
+				c.orphaning.Handler().Update(t.Context(), event.UpdateEvent{ObjectOld: app, ObjectNew: seen}, queue)
+			}
+			for range 2 { // the second reconcile follows the first one's writes
+				if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(app)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := store.Get(t.Context(), client.ObjectKeyFromObject(made), made)
+			if kept := err == nil && metav1.GetControllerOf(made) == nil; kept != remembered {
+				t.Errorf("the resource stays without an owner: %t, want %t (%v)", kept, remembered, err)
+			}
+			if err := store.Get(t.Context(), client.ObjectKeyFromObject(app), app); !apierrors.IsNotFound(err) {
+				t.Errorf("the application is still there (%v)", err)
+			}
+		})
 	}
 }

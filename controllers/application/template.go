@@ -17,10 +17,10 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// resourceOf returns the resource that a template makes. It runs on the
-// application's target when that is known, and is then kept until its object is
-// gone from there.
-func resourceOf(app *v1alpha2.KubernetesApplication, template v1alpha2.ResourceTemplate) *v1alpha1.KubernetesApplicationResource {
+// resourceFromTemplate returns the resource that a template makes. It gets the
+// application's target, if there is one, with the finalizer that keeps the resource
+// until its object is deleted from the target.
+func resourceFromTemplate(app *v1alpha2.KubernetesApplication, template v1alpha2.ResourceTemplate) *v1alpha1.KubernetesApplicationResource {
 	resource := &v1alpha1.KubernetesApplicationResource{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       app.Namespace,
@@ -36,13 +36,13 @@ func resourceOf(app *v1alpha2.KubernetesApplication, template v1alpha2.ResourceT
 			Observe:   template.Spec.Observe,
 		},
 	}
-	metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.TemplatedAnnotation, templated(template.Metadata))
+	metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.TemplatedAnnotation, templatedKeys(template.Metadata))
 	metav1.SetMetaDataLabel(&resource.ObjectMeta, v1alpha1.ApplicationLabel, app.Name)
 	if target := app.Spec.TargetRef; target != nil {
 		resource.Spec.TargetRef = target.DeepCopy()
 		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
 	}
-	return resource.DeepCopy() // it shares nothing with the template
+	return resource.DeepCopy() // nothing is shared with the template
 }
 
 func controllerRef(app *v1alpha2.KubernetesApplication) *metav1.OwnerReference {
@@ -51,8 +51,8 @@ func controllerRef(app *v1alpha2.KubernetesApplication) *metav1.OwnerReference {
 
 const labelKey, annotationKey = "label:", "annotation:"
 
-// templated lists the labels and annotations of a template.
-func templated(meta v1alpha2.TemplateMeta) string {
+// templatedKeys lists the labels and annotations of a template.
+func templatedKeys(meta v1alpha2.TemplateMeta) string {
 	var keys []string
 	for key := range meta.Labels {
 		keys = append(keys, labelKey+key)
@@ -64,9 +64,9 @@ func templated(meta v1alpha2.TemplateMeta) string {
 	return strings.Join(keys, ",")
 }
 
-// revise makes a stored resource what its template makes of it now. Labels and
-// annotations of others stay, and so does where it runs.
-func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
+// updateFromTemplate updates a stored resource with the one that its template makes
+// now. Labels and annotations of other writers stay, and so does the target.
+func updateFromTemplate(current, desired *v1alpha1.KubernetesApplicationResource) {
 	for _, key := range strings.Split(current.Annotations[v1alpha1.TemplatedAnnotation], ",") {
 		if label, ok := strings.CutPrefix(key, labelKey); ok {
 			delete(current.Labels, label)
@@ -81,7 +81,7 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 	for key, value := range desired.Annotations {
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
 	}
-	if !kinds.SameJSON(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
+	if !kinds.EqualJSON(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
 		current.Spec.Template = desired.Spec.Template
 	}
 	current.Spec.Secrets, current.Spec.Readiness = desired.Spec.Secrets, desired.Spec.Readiness
@@ -95,9 +95,9 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 	}
 }
 
-// madeBy tells whether a resource is an application's. One that was restored from
-// a backup has another UID, and its resources are still its own, also when the backup
-// left owners out.
+// madeBy tells whether an application made a resource. An application that was restored
+// from a backup has another UID and keeps its resources, also if the backup left out
+// owner references.
 func madeBy(resource metav1.Object, app *v1alpha2.KubernetesApplication) bool {
 	ref := metav1.GetControllerOf(resource)
 	if ref == nil {
@@ -112,8 +112,8 @@ func isApplication(ref *metav1.OwnerReference) bool {
 	return err == nil && version.Group == v1alpha1.Group && ref.Kind == "KubernetesApplication"
 }
 
-// whose says, for a person, whose a resource is.
-func whose(resource metav1.Object) string {
+// describeOwner says in a message for users which object controls a resource.
+func describeOwner(resource metav1.Object) string {
 	ref := metav1.GetControllerOf(resource)
 	if ref == nil {
 		return "was made by hand; no application takes it over"
@@ -121,10 +121,10 @@ func whose(resource metav1.Object) string {
 	return fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
 }
 
-// rank orders templates: namespaces, then definitions of kinds, then all that may
+// creationRank orders templates: namespaces, then definitions of kinds, then all that may
 // need them.
-func rank(template v1alpha2.ResourceTemplate) int {
-	object := policies.Template(template.Spec.Template)
+func creationRank(template v1alpha2.ResourceTemplate) int {
+	object := policies.TemplateObject(template.Spec.Template)
 	if object == nil {
 		return 2
 	}
@@ -137,12 +137,12 @@ func rank(template v1alpha2.ResourceTemplate) int {
 	return 2
 }
 
-// waves returns the indexes of an application's templates, in the order in which
+// creationWaves returns the indexes of an application's templates, in the order in which
 // their resources are made: those of one wave at the same time.
-func waves(templates []v1alpha2.ResourceTemplate) [][]int {
+func creationWaves(templates []v1alpha2.ResourceTemplate) [][]int {
 	byRank := make([][]int, 3)
 	for i := range templates {
-		byRank[rank(templates[i])] = append(byRank[rank(templates[i])], i)
+		byRank[creationRank(templates[i])] = append(byRank[creationRank(templates[i])], i)
 	}
 	return byRank
 }

@@ -31,28 +31,28 @@ const (
 	definition = `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.org"}}`
 )
 
-func TestWaves(t *testing.T) {
+func TestCreationWaves(t *testing.T) {
 	templates := []v1alpha2.ResourceTemplate{
 		templateOf("settings", configMap), templateOf("things", definition), templateOf("broken", "{"),
 		templateOf("space", namespace), templateOf("more", definition),
 	}
-	if diff := cmp.Diff([][]int{{3}, {1, 4}, {0, 2}}, waves(templates)); diff != "" {
-		t.Errorf("namespaces come first, then definitions, else as written (-want +got):\n%s", diff)
+	if diff := cmp.Diff([][]int{{3}, {1, 4}, {0, 2}}, creationWaves(templates)); diff != "" {
+		t.Errorf("want namespaces first, then definitions, then the others in their order (-want +got):\n%s", diff)
 	}
 }
 
-func TestRevise(t *testing.T) {
+func TestUpdateFromTemplate(t *testing.T) {
 	app := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "shop", UID: "1"}}
 	template := templateOf("settings", configMap)
 	template.Metadata.Labels = map[string]string{"tier": "front", "app": "shop"}
 	template.Metadata.Annotations = map[string]string{"note": "first"}
 	template.Spec.Secrets = []corev1.LocalObjectReference{{Name: "sql"}}
-	current := resourceOf(app, template)
+	current := resourceFromTemplate(app, template)
 	current.Spec.TargetRef = &v1alpha1.TargetReference{Name: "eu-1"}
 	current.Labels["theirs"], current.Annotations["theirs"] = "stays", "stays"
 
 	same := current.DeepCopy()
-	revise(same, resourceOf(app, template))
+	updateFromTemplate(same, resourceFromTemplate(app, template))
 	if diff := cmp.Diff(current, same); diff != "" {
 		t.Errorf("a template that did not change changed its resource (-before +after):\n%s", diff)
 	}
@@ -67,19 +67,19 @@ func TestRevise(t *testing.T) {
 	want.Spec.Template, want.Spec.Secrets = changed.Spec.Template, nil
 	changed.Spec.Readiness, want.Spec.Readiness = "true", "true"
 	want.OwnerReferences[0].UID = "2"
-	revise(current, resourceOf(restored, changed))
+	updateFromTemplate(current, resourceFromTemplate(restored, changed))
 	if diff := cmp.Diff(want, current); diff != "" {
-		t.Errorf("what the template no longer says goes, and nothing else (-want +got):\n%s", diff)
+		t.Errorf("want the fields that left the template removed, and no others (-want +got):\n%s", diff)
 	}
 
 	current.OwnerReferences = nil
-	revise(current, resourceOf(restored, changed))
+	updateFromTemplate(current, resourceFromTemplate(restored, changed))
 	if diff := cmp.Diff(want, current); diff != "" {
 		t.Errorf("an owner that a backup left out comes again (-want +got):\n%s", diff)
 	}
 }
 
-func TestWhose(t *testing.T) {
+func TestDescribeOwner(t *testing.T) {
 	app := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "1"}}
 	owned := func(apiVersion, kind, name string, uid types.UID) *v1alpha1.KubernetesApplicationResource {
 		r := resource("web")
@@ -87,33 +87,34 @@ func TestWhose(t *testing.T) {
 		return r
 	}
 	const ours = "workload.crossplane.io/v1alpha1"
-	lost := resourceOf(app, templateOf("web", configMap))
+	lost := resourceFromTemplate(app, templateOf("web", configMap))
 	lost.OwnerReferences = nil
 	cases := map[string]struct {
 		reason   string
 		resource *v1alpha1.KubernetesApplicationResource
 		madeBy   bool
-		whose    string
+		owner    string
 	}{
-		"Ours":    {"Whatever its version, and its UID from before a backup was restored.", owned(ours, "KubernetesApplication", "shop", "0"), true, "belongs to KubernetesApplication shop"},
-		"Another": {"Another application's is not ours.", owned(ours, "KubernetesApplication", "bar", "1"), false, "belongs to KubernetesApplication bar"},
-		"Native":  {"Nor is one that came in by the front door.", owned("apps/v1", "Deployment", "shop", "1"), false, "belongs to Deployment shop"},
-		"Nobody":  {"One that nobody controls is not adopted.", resource("web"), false, "was made by hand; no application takes it over"},
-		"Lost":    {"One that lost its owner in a backup is ours.", lost, true, "was made by hand; no application takes it over"},
+		"Ours":    {"The version does not matter, nor a UID from before a restore.", owned(ours, "KubernetesApplication", "shop", "0"), true, "belongs to KubernetesApplication shop"},
+		"Another": {"It belongs to another application.", owned(ours, "KubernetesApplication", "bar", "1"), false, "belongs to KubernetesApplication bar"},
+		"Native":  {"It belongs to a native object.", owned("apps/v1", "Deployment", "shop", "1"), false, "belongs to Deployment shop"},
+		"Nobody":  {"A resource without a controller is not adopted.", resource("web"), false, "was made by hand; no application takes it over"},
+		"Lost":    {"A resource that lost its owner in a backup is adopted again.", lost, true, "was made by hand; no application takes it over"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := madeBy(tc.resource, app); got != tc.madeBy {
 				t.Errorf("%s madeBy is %t", tc.reason, got)
 			}
-			if got := whose(tc.resource); got != tc.whose {
-				t.Errorf("it %s, want: it %s", got, tc.whose)
+			if got := describeOwner(tc.resource); got != tc.owner {
+				t.Errorf("it %s, want: it %s", got, tc.owner)
 			}
 		})
 	}
 }
 
-// TestTemplates makes, changes and removes resources, and touches no one else's.
+// TestTemplates makes, changes and removes resources, and touches no resource of another
+// owner.
 func TestTemplates(t *testing.T) {
 	app := placedApplication()
 	app.UID = "1"
@@ -124,7 +125,7 @@ func TestTemplates(t *testing.T) {
 	}
 	theirs := resource("web")
 	store := hub(t, app, theirs).Build()
-	c := &Controller{hub: store, recorder: events.NewFakeRecorder(100)}
+	c := newController(store, events.NewFakeRecorder(100))
 	key := client.ObjectKeyFromObject(app)
 	reconciled := func() (names []string) {
 		t.Helper()
@@ -153,14 +154,14 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
 	if err := store.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || len(theirs.OwnerReferences) > 0 || len(theirs.Spec.Template.Raw) > 0 {
-		t.Errorf("what was made by hand was changed: %+v, %v", theirs, err)
+		t.Errorf("the resource without a controller was changed: %+v, %v", theirs, err)
 	}
 
 	app.Spec.ResourceTemplates = app.Spec.ResourceTemplates[:1]
 	if err := store.Update(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
-	reconciled() // the one that is gone waits for propagation to let it go
+	reconciled() // propagation removes the finalizer of the deleted resource
 	gone := resource("space")
 	if err := store.Get(t.Context(), client.ObjectKeyFromObject(gone), gone); err != nil || gone.DeletionTimestamp == nil {
 		t.Errorf("the resource without a template is not being deleted: %v", err)

@@ -1,5 +1,5 @@
-// Package claim publishes the clusters that bound KubernetesCluster claims got,
-// in the claims' namespaces (S1).
+// Package claim makes a KubernetesTarget for each bound KubernetesCluster claim, in
+// the namespace of the claim (S1).
 package claim
 
 import (
@@ -13,11 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,99 +28,114 @@ import (
 
 	computev1alpha1 "github.com/portico-io/portico/api/compute/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/controllers/retry"
-	"github.com/portico-io/portico/controllers/watches"
-	"github.com/portico-io/portico/policies/publication"
+	"github.com/portico-io/portico/controllers/dynamicwatch"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/policycheck"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies/connectionsecret"
+	"github.com/portico-io/portico/policies/decisions"
 )
 
 // +kubebuilder:rbac:groups=compute.crossplane.io,resources=kubernetesclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetestargets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetestargets/status,verbs=patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 
-// soon is when to look again for a kind whose definition is there, and which is
-// not served yet.
-const soon = 2 * time.Second
+// kindRetryInterval is the delay before the API server is asked again for the kind of
+// claims, when the definition of the kind exists and the kind is not served yet.
+const kindRetryInterval = 2 * time.Second
 
-// theKind is the request to watch the claims' kind, which may come and go: a
-// claim has a namespace.
-var theKind = reconcile.Request{NamespacedName: types.NamespacedName{Name: "kubernetesclusters.compute.crossplane.io"}}
+// kindRequest is the request to watch the kind of claims. A claim has a namespace, so
+// no claim has this key.
+var kindRequest = reconcile.Request{NamespacedName: types.NamespacedName{Name: "kubernetesclusters.compute.crossplane.io"}}
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Controller publishes claims.
+// Controller makes the targets of claims.
 type Controller struct {
-	hub      client.Client
-	live     client.Reader // with the managed fields that the cache leaves out
-	dynamic  dynamic.Interface
-	mapper   meta.RESTMapper
-	recorder events.EventRecorder
-	watches  *watches.Watches
-	changed  chan event.TypedGenericEvent[reconcile.Request]
-	life     context.Context //nolint:containedctx // of the watch
-	obstacles
+	hub       client.Client
+	writer    reconciler.Writer
+	live      client.Reader // with the managed fields, which the cache leaves out
+	dynamic   dynamic.Interface
+	mapper    meta.RESTMapper
+	recorder  events.Recorder
+	watches   *dynamicwatch.Watches
+	changed   chan event.TypedGenericEvent[reconcile.Request]
+	ctx       context.Context //nolint:containedctx // of the watch of claims
+	evaluator *decisions.Evaluator
+	memory    memory
 }
 
-// SetupWithManager adds the controller. life bounds its watch of claims.
-func SetupWithManager(life context.Context, mgr ctrl.Manager) error {
+// SetupWithManager adds the controller. The watch of claims ends with ctx. The
+// evaluator decides by the publish policies before a target is made or changed.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, evaluator *decisions.Evaluator) error {
 	clients, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("preparing access to claims: %w", err)
 	}
 	c := &Controller{
 		hub: mgr.GetClient(), live: mgr.GetAPIReader(), dynamic: clients, mapper: mgr.GetRESTMapper(),
+		writer:    reconciler.Writer{Client: mgr.GetClient(), Owner: v1alpha1.ClaimManager},
 		recorder:  mgr.GetEventRecorder("portico"),
 		changed:   make(chan event.TypedGenericEvent[reconcile.Request], 1024),
-		life:      life,
-		obstacles: obstacles{byClaim: map[types.NamespacedName]types.NamespacedName{}},
+		ctx:       ctx,
+		evaluator: evaluator,
+		memory:    newMemory(),
 	}
-	c.watches = watches.New(life, watches.Options{
+	c.watches = dynamicwatch.New(ctx, dynamicwatch.Options{
 		Client: clients,
-		Trim:   publication.Trim,
+		Trim:   connectionsecret.TrimCluster,
 		Changed: func(_ schema.GroupVersionResource, claim types.NamespacedName) {
-			c.look(reconcile.Request{NamespacedName: claim})
+			c.enqueue(reconcile.Request{NamespacedName: claim})
 		},
-		Lost: func(schema.GroupVersionResource) { c.look(theKind) },
+		Stopped: func(schema.GroupVersionResource) { c.enqueue(kindRequest) },
 	})
-	definition := &metav1.PartialObjectMetadata{}
-	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
-		Watches(definition, handler.EnqueueRequestsFromMapFunc(kind), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(namesake), builder.WithPredicates(
+		Watches(definitionMetadata(), handler.EnqueueRequestsFromMapFunc(requestsOfDefinition), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(claimOfTarget), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.ofSecret)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.claimsOfSecret)).
+		// A denied target may be allowed when the policies change, or the namespace.
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(c.deniedInNamespace), builder.WithPredicates(
+			predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		WatchesRawSource(policycheck.OnChange(evaluator, func(context.Context) []reconcile.Request { return c.memory.deniedIn("") })).
 		WatchesRawSource(source.Channel(c.changed, handler.TypedFuncs[reconcile.Request, reconcile.Request]{
 			GenericFunc: func(_ context.Context, e event.TypedGenericEvent[reconcile.Request], q queue) { q.Add(e.Object) },
 		})).
-		Complete(retry.Quietly(c))
+		Complete(reconciler.RetryOnConflict(c))
 }
 
-func (c *Controller) look(request reconcile.Request) {
+func (c *Controller) enqueue(request reconcile.Request) {
 	select {
 	case c.changed <- event.TypedGenericEvent[reconcile.Request]{Object: request}:
-	case <-c.life.Done():
+	case <-c.ctx.Done():
 	}
 }
 
-func kind(_ context.Context, definition client.Object) []reconcile.Request {
-	if definition.GetName() != theKind.Name {
+func definitionMetadata() *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return out
+}
+
+func requestsOfDefinition(_ context.Context, definition client.Object) []reconcile.Request {
+	if definition.GetName() != kindRequest.Name {
 		return nil
 	}
-	return []reconcile.Request{theKind}
+	return []reconcile.Request{kindRequest}
 }
 
-func namesake(_ context.Context, target client.Object) []reconcile.Request {
+// claimOfTarget returns the claim with the name of a target.
+func claimOfTarget(_ context.Context, target client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(target)}}
 }
 
-// ofSecret asks for the claim that controls a Secret, and those it is in the way of.
-func (c *Controller) ofSecret(_ context.Context, secret client.Object) []reconcile.Request {
-	var out []reconcile.Request
-	for _, claim := range c.behind(client.ObjectKeyFromObject(secret)) {
-		out = append(out, reconcile.Request{NamespacedName: claim})
-	}
+// claimsOfSecret returns the claim that controls a Secret, and the claims that the
+// Secret blocks.
+func (c *Controller) claimsOfSecret(_ context.Context, secret client.Object) []reconcile.Request {
+	out := c.memory.claimsOf(client.ObjectKeyFromObject(secret))
 	owner := metav1.GetControllerOf(secret)
 	if owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == computev1alpha1.KubernetesClusterKind {
 		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: owner.Name}})
@@ -130,47 +143,23 @@ func (c *Controller) ofSecret(_ context.Context, secret client.Object) []reconci
 	return out
 }
 
-// Reconcile publishes one claim, or begins to watch them all.
-func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	mapping, err := c.mapper.RESTMapping(computev1alpha1.KubernetesClusterKind)
-	if meta.IsNoMatchError(err) || err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return c.absent(ctx, req)
-	}
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("looking up the kind of claims: %w", err)
-	}
-	if req == theKind {
-		return c.watch(ctx, mapping.Resource)
-	}
-	claim, err := c.dynamic.Resource(mapping.Resource).Namespace(req.Namespace).Get(ctx, req.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		c.forget(req.NamespacedName)
-	}
-	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	return reconcile.Result{}, c.publish(ctx, claim)
+func (c *Controller) deniedInNamespace(_ context.Context, namespace client.Object) []reconcile.Request {
+	return c.memory.deniedIn(namespace.GetName())
 }
 
-// absent waits for the kind, once its definition is there.
-func (c *Controller) absent(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if req != theKind {
-		return reconcile.Result{}, nil
+// reconcileKind starts the watch of claims if their kind is served.
+func (c *Controller) reconcileKind(ctx context.Context) (reconcile.Result, error) {
+	mapping, err := c.kindMapping()
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	c.watches.Release(theKind.NamespacedName)
-	definition := &metav1.PartialObjectMetadata{}
-	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	if err := c.hub.Get(ctx, theKind.NamespacedName, definition); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if mapping == nil {
+		return c.waitForKind(ctx)
 	}
-	return reconcile.Result{RequeueAfter: soon}, nil
-}
-
-func (c *Controller) watch(ctx context.Context, kind schema.GroupVersionResource) (reconcile.Result, error) {
-	err := c.watches.Need(ctx, theKind.NamespacedName, kind)
-	var refused *watches.Refused
+	err = c.watches.Watch(ctx, kindRequest.NamespacedName, mapping.Resource)
+	var refused *dynamicwatch.WatchError
 	if errors.As(err, &refused) && apierrors.IsNotFound(err) {
-		return c.absent(ctx, theKind)
+		return c.waitForKind(ctx)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("watching claims: %w", err)
@@ -178,73 +167,25 @@ func (c *Controller) watch(ctx context.Context, kind schema.GroupVersionResource
 	return reconcile.Result{}, nil
 }
 
-// publish makes the claim's target, or keeps it in step. A claim that is no
-// longer bound keeps its target, which says whether it is reached.
-func (c *Controller) publish(ctx context.Context, claim *unstructured.Unstructured) error {
-	if claim.GetDeletionTimestamp() != nil || publication.Unbound(claim) != "" {
-		return nil
+// kindMapping returns the resource of claims; nil while the hub does not serve it.
+func (c *Controller) kindMapping() (*meta.RESTMapping, error) {
+	mapping, err := c.mapper.RESTMapping(computev1alpha1.KubernetesClusterKind)
+	if meta.IsNoMatchError(err) || err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return nil, nil //nolint:nilnil // no mapping is an answer
 	}
-	existing, err := c.target(ctx, client.ObjectKeyFromObject(claim))
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("looking up the kind of claims: %w", err)
 	}
-	at := types.NamespacedName{Namespace: claim.GetNamespace(), Name: publication.ClaimSecret(claim)}
-	c.note(client.ObjectKeyFromObject(claim), at)
-	secret, err := c.secret(ctx, at)
-	if err != nil {
-		return err
-	}
-	desired, changed, refusal := publication.ForClaim(claim, secret, existing)
-	if refusal == nil || refusal.Reason != v1alpha1.ReasonSecretNotControlled {
-		c.forget(client.ObjectKeyFromObject(claim))
-	}
-	switch {
-	case refusal != nil:
-		narrate.Tell(c.recorder, claim, "Publish", narrate.Event{Warning: true, Reason: refusal.Reason, Note: refusal.Message})
-		return nil
-	case !changed:
-		return nil
-	case existing == nil:
-		err := c.hub.Create(ctx, desired, client.FieldOwner(v1alpha1.ClaimManager))
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return nil // the claim goes too
-		}
-		if err != nil {
-			return fmt.Errorf("creating the target of claim %s: %w", client.ObjectKeyFromObject(claim), err)
-		}
-		narrate.Tell(c.recorder, claim, "Publish", narrate.Event{Reason: v1alpha1.EventPublished, Note: "published as KubernetesTarget " + desired.Name})
-		return nil
-	}
-	locked := client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})
-	if err := c.hub.Patch(ctx, desired, locked, client.FieldOwner(v1alpha1.ClaimManager)); err != nil {
-		return fmt.Errorf("updating the target of claim %s: %w", client.ObjectKeyFromObject(claim), err)
-	}
-	return nil
+	return mapping, nil
 }
 
-func (c *Controller) target(ctx context.Context, key types.NamespacedName) (*v1alpha1.KubernetesTarget, error) {
-	target := &v1alpha1.KubernetesTarget{}
-	if err := c.live.Get(ctx, key, target); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // none is an answer
-		}
-		return nil, fmt.Errorf("reading target %s: %w", key, err)
+// waitForKind stops the watch. It requeues the request while the definition of the
+// kind exists; otherwise the watch of definitions does.
+func (c *Controller) waitForKind(ctx context.Context) (reconcile.Result, error) {
+	c.watches.Release(kindRequest.NamespacedName)
+	exists, err := reconciler.Find(ctx, c.hub, kindRequest.NamespacedName, definitionMetadata())
+	if err != nil || !exists {
+		return reconcile.Result{}, err
 	}
-	return target, nil
-}
-
-// secret reads whose a claim's Secret is, and not what is in it.
-func (c *Controller) secret(ctx context.Context, key types.NamespacedName) (metav1.Object, error) {
-	if key.Name == "" {
-		return nil, nil //nolint:nilnil // none is an answer
-	}
-	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	if err := c.live.Get(ctx, key, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // none is an answer
-		}
-		return nil, fmt.Errorf("reading secret %s: %w", key, err)
-	}
-	return secret, nil
+	return reconcile.Result{RequeueAfter: kindRetryInterval}, nil
 }

@@ -13,64 +13,76 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/portico-io/portico/controllers/clusters/limits"
 )
 
-// Direct calls targets from any replica, whether it leads or not. Unlike
-// Clusters it begins with a call: it probes nothing and watches nothing, so that
-// a target has no more of it the more replicas there are. Calls do not wait for
-// each other either.
-type Direct struct {
+// DirectClients are clients of targets for any replica, also one that does not lead.
+// Unlike Clusters they start with a call: they send no probes and no watches, so that
+// the number of replicas does not add to the load of a target.
+type DirectClients struct {
 	timeout  time.Duration
 	mu       sync.Mutex
-	byTarget map[types.NamespacedName]*Line
+	byTarget map[types.NamespacedName]*DirectClient
+	limits   limits.Limits
+	budget   *limits.Budget
 }
 
-// NewDirect returns lines to targets that nobody has called yet. timeout bounds
-// what has no context of its own, which is finding out which kinds a target has.
-func NewDirect(timeout time.Duration) *Direct {
-	return &Direct{timeout: timeout, byTarget: map[types.NamespacedName]*Line{}}
+// NewDirectClients returns an empty set of clients. timeout bounds the calls that
+// have no context, which are those of discovery.
+//
+// l bounds the responses of a target. A target that exceeds a limit gets no calls
+// until a backoff ends.
+func NewDirectClients(timeout time.Duration, l limits.Limits) *DirectClients {
+	return &DirectClients{timeout: timeout, byTarget: map[types.NamespacedName]*DirectClient{}, limits: l, budget: limits.NewBudget(l)}
 }
 
-// Line is how one target is called, with one credential.
-type Line struct {
+// DirectClient is the client of one target, with one credential.
+type DirectClient struct {
 	client.Client
-	digest string
-	http   *http.Client
-	mapper meta.RESTMapper
+	digest  string
+	http    *http.Client
+	mapper  meta.RESTMapper
+	limiter *limits.Limiter
 }
 
-// Line returns the line to a target by a way: the one before, if it is the same.
-func (d *Direct) Line(target types.NamespacedName, way Way) (*Line, error) {
+// ClientFor returns the client of a target. It is the previous one if the
+// configuration is the same.
+func (d *DirectClients) ClientFor(target types.NamespacedName, connectionConfig ConnectionConfig) (*DirectClient, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := d.byTarget[target]
-	if before != nil && before.digest == way.Digest {
+	if before != nil && before.digest == connectionConfig.Digest {
 		return before, nil
 	}
-	const unlimited = -1 // the hub's own limits are on whoever waits for the answer
-	config, httpClient, err := way.prepare(unlimited, 0, heard{})
-	if err != nil {
-		return nil, unprepared(target, err)
+	const unlimited = -1 // the webhooks limit their requests
+	limiter := limits.NewLimiter(d.limits, d.budget)
+	if before != nil {
+		limiter = before.limiter
 	}
-	bounded := &http.Client{Transport: httpClient.Transport, Timeout: d.timeout, CheckRedirect: stay}
+	config, httpClient, _, err := connectionConfig.newHTTPClient(unlimited, 0, warningHandler{}, nil, limiter)
+	if err != nil {
+		return nil, prepareError(target, err)
+	}
+	bounded := &http.Client{Transport: httpClient.Transport, Timeout: d.timeout, CheckRedirect: refuseRedirects}
 	mapper, err := apiutil.NewDynamicRESTMapper(config, bounded)
 	if err != nil {
-		return nil, unprepared(target, err)
+		return nil, prepareError(target, err)
 	}
 	made, err := client.New(config, client.Options{HTTPClient: httpClient, Mapper: mapper, Scheme: runtime.NewScheme()})
 	if err != nil {
-		return nil, unprepared(target, err)
+		return nil, prepareError(target, err)
 	}
 	if before != nil {
 		before.http.CloseIdleConnections()
 	}
-	line := &Line{Client: made, digest: way.Digest, http: httpClient, mapper: mapper}
-	d.byTarget[target] = line
-	return line, nil
+	directClient := &DirectClient{Client: made, digest: connectionConfig.Digest, http: httpClient, mapper: mapper, limiter: limiter}
+	d.byTarget[target] = directClient
+	return directClient, nil
 }
 
-// Close forgets a target that is gone.
-func (d *Direct) Close(target types.NamespacedName) {
+// Close removes the client of a deleted target.
+func (d *DirectClients) Close(target types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if before := d.byTarget[target]; before != nil {
@@ -79,17 +91,17 @@ func (d *Direct) Close(target types.NamespacedName) {
 	}
 }
 
-// Namespaced tells whether the objects of a kind have namespaces on the target.
-// A kind that it does not have is a meta.NoKindMatchError.
-func (l *Line) Namespaced(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
-	type answer struct {
+// Namespaced tells whether a kind is namespaced on the target. It fails with a
+// meta.NoKindMatchError for a kind that the target does not serve.
+func (l *DirectClient) Namespaced(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	type result struct {
 		mapping *meta.RESTMapping
 		err     error
 	}
-	found := make(chan answer, 1)
-	go func() { // a mapper knows no deadline
+	found := make(chan result, 1)
+	go func() { // the mapper takes no context
 		mapping, err := l.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		found <- answer{mapping, err}
+		found <- result{mapping, err}
 	}()
 	select {
 	case <-ctx.Done():
@@ -102,5 +114,6 @@ func (l *Line) Namespaced(ctx context.Context, gvk schema.GroupVersionKind) (boo
 	}
 }
 
-// Lost ends connections that may hang; the next call dials anew.
-func (l *Line) Lost() { l.http.CloseIdleConnections() }
+// CloseIdleConnections closes connections that may hang, so that the next call opens
+// a new one.
+func (l *DirectClient) CloseIdleConnections() { l.http.CloseIdleConnections() }

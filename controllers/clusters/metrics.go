@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// expirySeconds is told for every target whose credential is known to end. It
-// falls below zero when the credential has ended.
+// expirySeconds is reported for every target whose credential has a known expiry. It
+// is negative after the expiry.
 var expirySeconds = prometheus.NewDesc("portico_target_credential_expiry_seconds",
 	"Seconds until the credential of a target's connection Secret ends.", []string{"namespace", "target"}, nil)
 
@@ -19,10 +19,10 @@ func (c *Clusters) Collect(to chan<- prometheus.Metric) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for target, e := range c.byTarget {
-		if e.connection == nil || e.connection.way.Expiry.IsZero() {
+		if e.connection == nil || e.connection.connectionConfig.Expiry.IsZero() {
 			continue
 		}
-		left := time.Until(e.connection.way.Expiry).Seconds()
+		left := time.Until(e.connection.connectionConfig.Expiry).Seconds()
 		to <- prometheus.MustNewConstMetric(expirySeconds, prometheus.GaugeValue, left, target.Namespace, target.Name)
 	}
 }

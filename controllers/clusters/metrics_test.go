@@ -20,14 +20,14 @@ func TestExpiryMetric(t *testing.T) {
 	}
 	connect := func(target, digest string, expiry time.Time) {
 		t.Helper()
-		way := Way{Connection: &credentials.Connection{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Expiry: expiry}, Digest: digest}
-		if err := c.Connect(t.Context(), name(target), way); err != nil {
+		connectionConfig := ConnectionConfig{Connection: &credentials.Connection{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Expiry: expiry}, Digest: digest}
+		if err := c.Connect(t.Context(), name(target), connectionConfig); err != nil {
 			t.Fatal(err)
 		}
 	}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(c)
-	told := func() map[string]float64 {
+	reported := func() map[string]float64 {
 		t.Helper()
 		families, err := registry.Gather()
 		if err != nil {
@@ -49,15 +49,15 @@ func TestExpiryMetric(t *testing.T) {
 	connect("good", "1", time.Now().Add(time.Hour))
 	connect("ended", "1", time.Now().Add(-time.Hour))
 	connect("unknown", "1", time.Time{})
-	c.Break(name("broken"), "SecretMissing", "has no connection")
-	got := told()
+	c.Disconnect(name("broken"), "SecretMissing", "has no connection")
+	got := reported()
 	if good := got["good"]; len(got) != 2 || good <= 0 || good > 3600 || got["ended"] > -3600 {
-		t.Errorf("told are %v", got)
+		t.Errorf("reported are %v", got)
 	}
 
 	connect("ended", "2", time.Now().Add(2*time.Hour)) // rotated
 	c.Close(name("good"))
-	if got := told(); len(got) != 1 || got["ended"] <= 3600 {
-		t.Errorf("after a rotation and the end of a target, told are %v", got)
+	if got := reported(); len(got) != 1 || got["ended"] <= 3600 {
+		t.Errorf("after a rotation and the end of a target, reported are %v", got)
 	}
 }

@@ -17,15 +17,14 @@ import (
 type Reader interface {
 	// Get reads the object of the given kind and key.
 	Get(ctx context.Context, key client.ObjectKey, object *unstructured.Unstructured) error
-	// Of lists the objects of the given kind, Secret or ConfigMap, that belong to
+	// ListForResource lists the objects of the given kind, Secret or ConfigMap, that belong to
 	// a resource.
-	Of(ctx context.Context, gvk schema.GroupVersionKind, resource types.NamespacedName) ([]*unstructured.Unstructured, error)
+	ListForResource(ctx context.Context, gvk schema.GroupVersionKind, resource types.NamespacedName) ([]*unstructured.Unstructured, error)
 }
 
-// packed is where a cached object keeps all that is neither its kind nor its
-// metadata: as JSON, in one string. As maps it takes several times the room, in
-// a cache of everything on every target, to be read now and then. No kind has a
-// field of this name.
+// packed is the key under which a cached object keeps all fields except its kind and
+// its metadata, as JSON in one string. The fields take several times as much memory
+// as maps, and are rarely read. No kind has a field of this name.
 const packed = "\x00packed"
 
 // pack is a cache's transform. It also drops managedFields.
@@ -34,7 +33,7 @@ func pack(cached any) (any, error) {
 	if !ok {
 		return cached, nil // a tombstone; what is in it was packed before
 	}
-	if _, again := object.Object[packed]; again {
+	if _, retried := object.Object[packed]; retried {
 		return object, nil
 	}
 	object.SetManagedFields(nil)
@@ -55,7 +54,7 @@ func pack(cached any) (any, error) {
 	return &unstructured.Unstructured{Object: head}, nil
 }
 
-// unpack undoes pack, but for managedFields.
+// unpack is the inverse of pack, except for managedFields.
 func unpack(object *unstructured.Unstructured) error {
 	data, ok := object.Object[packed].(string)
 	if !ok {
@@ -72,11 +71,11 @@ func unpack(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// unpacking is a Reader of a cache of packed objects.
-type unpacking struct{ cache client.Reader }
+// unpackingReader is a Reader of a cache of packed objects.
+type unpackingReader struct{ cache client.Reader }
 
 // Get implements Reader.
-func (u unpacking) Get(ctx context.Context, key client.ObjectKey, object *unstructured.Unstructured) error {
+func (u unpackingReader) Get(ctx context.Context, key client.ObjectKey, object *unstructured.Unstructured) error {
 	if err := u.cache.Get(ctx, key, object); err != nil {
 		return err
 	}
@@ -86,8 +85,8 @@ func (u unpacking) Get(ctx context.Context, key client.ObjectKey, object *unstru
 // resourceIndex finds objects by the resource that they belong to.
 const resourceIndex = "resource"
 
-// carried tells the kinds of which one resource may have several objects.
-func carried(gvk schema.GroupVersionKind) bool {
+// isCopyKind tells whether one resource may have several objects of a kind.
+func isCopyKind(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == "" && (gvk.Kind == kinds.SecretKind || gvk.Kind == kinds.ConfigMapKind)
 }
 
@@ -95,8 +94,8 @@ func indexResource(object client.Object) []string {
 	return []string{ResourceOf(object).String()}
 }
 
-// Of implements Reader.
-func (u unpacking) Of(ctx context.Context, gvk schema.GroupVersionKind, resource types.NamespacedName) ([]*unstructured.Unstructured, error) {
+// ListForResource implements Reader.
+func (u unpackingReader) ListForResource(ctx context.Context, gvk schema.GroupVersionKind, resource types.NamespacedName) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err := u.cache.List(ctx, list, client.MatchingFields{resourceIndex: resource.String()}); err != nil {

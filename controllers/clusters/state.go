@@ -14,29 +14,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/clusters/limits"
 )
 
-// State is whether a target answers.
+// State tells whether a target is reachable.
 type State struct {
-	// Reachable is Unknown until the target was asked for the first time.
+	// Reachable is Unknown until the first probe.
 	Reachable metav1.ConditionStatus
-	// Reason is a condition's reason.
+	// Reason is the reason of a condition.
 	Reason string
-	// Message says what is wrong, without addresses that change by the call.
+	// Message describes the problem, without addresses that change with each call.
 	Message string
-	// Since is when Reachable became what it is.
+	// Since is the time of the last change of Reachable.
 	Since time.Time
-	// Contact is when the target began to answer, or last answered before it
-	// stopped; zero when it never did.
-	Contact time.Time
-	// Version of the target's API server; kept while it does not answer.
+	// LastContact is the time at which the target became reachable, or last responded
+	// before it became unreachable; zero if it never responded.
+	LastContact time.Time
+	// Version of the target's API server; kept while the target is unreachable.
 	Version string
+	// ProbeError is the error of the last probe of a target that is still reachable.
+	// It is empty otherwise.
+	ProbeError string
 }
 
-// Up tells whether the target answers.
-func (s State) Up() bool { return s.Reachable == metav1.ConditionTrue }
+// IsReachable tells whether the target is reachable.
+func (s State) IsReachable() bool { return s.Reachable == metav1.ConditionTrue }
 
-// Condition is how a state is shown, with the message of target name.
+// Condition returns the condition of a state, for the target of a name.
 func (s State) Condition(name string, generation int64) metav1.Condition {
 	c := metav1.Condition{
 		Type:               v1alpha1.TargetReachable,
@@ -52,47 +56,53 @@ func (s State) Condition(name string, generation int64) metav1.Condition {
 	return c
 }
 
-// judge says what the outcome of a call tells about the target.
-func judge(version string, err error) State {
-	if err == nil || apierrors.IsForbidden(err) && !mayNotImpersonate(err) { // it knows who asks
+// stateOf returns the state of a target by the outcome of a call.
+func stateOf(version string, err error) State {
+	if err == nil || apierrors.IsForbidden(err) && !isImpersonationDenied(err) { // it knows who asks
 		return State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Version: version}
 	}
 	down := State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable}
+	var refused *AddressRefused
+	var exceeded *limits.Exceeded
 	switch {
-	case mayNotImpersonate(err):
-		down.Reason, down.Message = v1alpha1.ReasonImpersonationRefused, "does not let the connection secret's user act as another: "+err.Error()
+	case errors.As(err, &exceeded):
+		down.Reason, down.Message = v1alpha1.ReasonTargetMisbehaves, exceeded.Error()+", and is left alone for a while"
+	case errors.As(err, &refused):
+		down.Reason, down.Message = v1alpha1.ReasonAddressRefused, refused.Error()
+	case isImpersonationDenied(err):
+		down.Reason, down.Message = v1alpha1.ReasonImpersonationRefused, "does not let the connection secret's user act as another: "+boundText(err.Error(), maxMessage)
 	case apierrors.IsUnauthorized(err):
 		down.Reason, down.Message = v1alpha1.ReasonUnauthorized, "does not accept the credentials of the connection secret"
 	default:
-		down.Message = unreachable(err)
+		down.Message = transportMessage(err)
 	}
 	return down
 }
 
-// notAllowedToActAs is the target's refusal of whom we act as, as opposed to
-// one of what we ask.
-type notAllowedToActAs struct{ error }
+// impersonationDenied is the error of a target that denies the impersonation, as
+// opposed to the request.
+type impersonationDenied struct{ error }
 
-func (e notAllowedToActAs) Unwrap() error { return e.error }
+func (e impersonationDenied) Unwrap() error { return e.error }
 
-func mayNotImpersonate(err error) bool {
-	var refusal notAllowedToActAs
+func isImpersonationDenied(err error) bool {
+	var refusal impersonationDenied
 	return errors.As(err, &refusal)
 }
 
-// because names the reason that the connection itself gives: credentials that
-// are not accepted and have ended, ended.
-func (s State) because(way Way, now time.Time) State {
-	if s.Reason == v1alpha1.ReasonUnauthorized && !way.Expiry.IsZero() && !now.Before(way.Expiry) {
+// withExpiry changes the reason of a state if the target denies a credential that has
+// expired.
+func (s State) withExpiry(connectionConfig ConnectionConfig, now time.Time) State {
+	if s.Reason == v1alpha1.ReasonUnauthorized && !connectionConfig.Expiry.IsZero() && !now.Before(connectionConfig.Expiry) {
 		s.Reason = v1alpha1.ReasonCredentialExpired
-		s.Message += ", which ended at " + way.Expiry.UTC().Format(time.RFC3339)
+		s.Message += ", which ended at " + connectionConfig.Expiry.UTC().Format(time.RFC3339)
 	}
 	return s
 }
 
-// unreachable puts a transport error in words that do not change from one
-// attempt to the next.
-func unreachable(err error) string {
+// transportMessage describes a transport error in words that are the same for each
+// attempt.
+func transportMessage(err error) string {
 	var (
 		dns       *net.DNSError
 		operation *net.OpError
@@ -122,9 +132,9 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// Lost tells whether an error of a call means that the target may be away,
-// rather than that it refused the call.
-func Lost(err error) bool {
+// IsUnreachable tells whether the error of a call means that the target may be
+// unreachable, as opposed to a denied call.
+func IsUnreachable(err error) bool {
 	if err == nil {
 		return false
 	}

@@ -39,12 +39,12 @@ func (timeout) Error() string   { return "i/o timeout" }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
-func answered(code int) error {
+func reachableState(code int) error {
 	return apierrors.NewGenericServerResponse(code, "get", deployments, "web", "busy at 12:34:56", 0, true)
 }
 
 func TestJudge(t *testing.T) {
-	const distrusted = "presents a certificate that the connection secret's CA does not vouch for"
+	const untrusted = "presents a certificate that the connection secret's CA does not vouch for"
 	up := State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Version: "v1.36.3"}
 	down := func(message string) State {
 		return State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: message}
@@ -61,22 +61,22 @@ func TestJudge(t *testing.T) {
 		"Forbidden":    {reason: "It knows who asks, and says no.", err: apierrors.NewForbidden(deployments, "web", nil), want: up},
 		"Unauthorized": {reason: "A credential that expired shows here first.", err: apierrors.NewUnauthorized("token expired at 12:34:56"), want: State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnauthorized, Message: "does not accept the credentials of the connection secret"}, lost: true},
 
-		"UnknownCA":    {reason: "Its certificate is another CA's.", err: certificate(x509.UnknownAuthorityError{}), want: down(distrusted), lost: true},
-		"OtherHost":    {reason: "Its certificate is for another name.", err: certificate(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "eu-1"}), want: down(distrusted), lost: true},
-		"Expired":      {reason: "Its certificate has expired; when is not said, because it would be said anew each time.", err: certificate(x509.CertificateInvalidError{Reason: x509.Expired}), want: down(distrusted), lost: true},
+		"UnknownCA":    {reason: "Its certificate is another CA's.", err: certificate(x509.UnknownAuthorityError{}), want: down(untrusted), lost: true},
+		"OtherHost":    {reason: "Its certificate is for another name.", err: certificate(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "eu-1"}), want: down(untrusted), lost: true},
+		"Expired":      {reason: "Its certificate has expired; when is not said, because it would be said anew each time.", err: certificate(x509.CertificateInvalidError{Reason: x509.Expired}), want: down(untrusted), lost: true},
 		"NoName":       {reason: "Its name is unknown.", err: dial(&net.DNSError{Err: "no such host", Name: "eu-1", IsNotFound: true}), want: down("has a name that does not resolve"), lost: true},
 		"SlowName":     {reason: "Also when the name server does not answer.", err: dial(&net.DNSError{Err: "i/o timeout", Name: "eu-1", IsTimeout: true}), want: down("has a name that does not resolve"), lost: true},
 		"Refuses":      {reason: "Nobody listens there.", err: dial(errors.New("connect: connection refused")), want: down("refuses connections"), lost: true},
 		"Hangs":        {reason: "It took the connection and is silent.", err: dial(timeout{}), want: down("does not answer in time"), lost: true},
-		"TooLate":      {reason: "Our own patience ended.", err: call(context.DeadlineExceeded), want: down("does not answer in time"), lost: true},
+		"TooLate":      {reason: "The timeout of the call ended.", err: call(context.DeadlineExceeded), want: down("does not answer in time"), lost: true},
 		"BareDeadline": {reason: "It may end before a call is made.", err: context.DeadlineExceeded, want: down("does not answer in time"), lost: true},
 		"Cut":          {reason: "The connection broke.", err: call(io.ErrUnexpectedEOF), want: down("does not answer"), lost: true},
 		"NotOne":       {reason: "Something answers that is no API server.", err: errors.New("the answer is not a Kubernetes API server's"), want: down("does not answer")},
 
-		"NotReady":   {reason: "It is starting, or stopping.", err: answered(http.StatusServiceUnavailable), want: down("answers with status 503"), lost: true},
-		"BadGateway": {reason: "A load balancer answers in its stead.", err: answered(http.StatusBadGateway), want: down("answers with status 502"), lost: true},
-		"Gateway":    {reason: "Or waits in its stead.", err: answered(http.StatusGatewayTimeout), want: down("answers with status 504"), lost: true},
-		"Internal":   {reason: "It is there, and fails.", err: answered(http.StatusInternalServerError), want: down("answers with status 500")},
+		"NotReady":   {reason: "It is starting, or stopping.", err: reachableState(http.StatusServiceUnavailable), want: down("answers with status 503"), lost: true},
+		"BadGateway": {reason: "A load balancer answers in its stead.", err: reachableState(http.StatusBadGateway), want: down("answers with status 502"), lost: true},
+		"Gateway":    {reason: "Or waits in its stead.", err: reachableState(http.StatusGatewayTimeout), want: down("answers with status 504"), lost: true},
+		"Internal":   {reason: "It is there, and fails.", err: reachableState(http.StatusInternalServerError), want: down("answers with status 500")},
 		"Busy":       {reason: "It is there, and has too much to do.", err: apierrors.NewTooManyRequests("busy", 1), want: down("answers with status 429")},
 		"TryAgain":   {reason: "It says itself that it took too long.", err: apierrors.NewServerTimeout(deployments, "patch", 1), want: down("answers with status 500"), lost: true},
 		"Took":       {reason: "Or that the request did.", err: apierrors.NewTimeoutError("slow", 1), want: down("answers with status 504"), lost: true},
@@ -84,15 +84,15 @@ func TestJudge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			version := ""
-			if tc.want.Up() && tc.err == nil {
+			if tc.want.IsReachable() && tc.err == nil {
 				version = "v1.36.3"
 			}
 			want := tc.want
 			want.Version = version
-			if diff := cmp.Diff(want, judge(version, tc.err)); diff != "" {
+			if diff := cmp.Diff(want, stateOf(version, tc.err)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if got := Lost(tc.err); got != tc.lost {
+			if got := IsUnreachable(tc.err); got != tc.lost {
 				t.Errorf("Lost = %t, want %t: %s", got, tc.lost, tc.reason)
 			}
 		})
@@ -108,7 +108,7 @@ func TestLostRefusals(t *testing.T) {
 		"Denied":   fmt.Errorf("applying: %w", apierrors.NewForbidden(deployments, "web", nil)),
 		"Ours":     errors.New("encoding the template"),
 	} {
-		if Lost(err) {
+		if IsUnreachable(err) {
 			t.Errorf("%s: %v is taken for an outage", name, err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestCondition(t *testing.T) {
 // slower than the probes of a target that answers.
 func TestBackoff(t *testing.T) {
 	const interval = 10 * time.Second
-	backoff := (&Connection{options: Options{ProbeInterval: interval}}).backoff()
+	backoff := Options{ProbeInterval: interval}.probeBackoff()
 	const jitter = 1.2
 	at := float64(time.Second)
 	for step := range 200 {

@@ -13,5 +13,6 @@ func parseVersion(body []byte) (version.Info, error) {
 	if err := json.Unmarshal(body, &info); err != nil || info.GitVersion == "" {
 		return version.Info{}, errors.New("the answer is not a Kubernetes API server's")
 	}
+	info.GitVersion = boundText(info.GitVersion, maxVersion)
 	return info, nil
 }

@@ -20,123 +20,128 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// watching is one life of the caches; it ends when the target goes away, so
-// that the next begins at once when it is back, without the reflectors' backoff.
-type watching struct {
-	ctx    context.Context //nolint:containedctx // the caches' life
-	cache  cache.Cache
-	cancel context.CancelFunc
-	kinds  map[schema.GroupVersionKind]*kind
+// namespaceCache has the caches of one namespace of the hub. It ends when the target
+// becomes unreachable. The next one starts as soon as the target is reachable,
+// without the backoff of reflectors.
+type namespaceCache struct {
+	namespace string
+	ctx       context.Context //nolint:containedctx // the caches' life
+	cache     cache.Cache
+	cancel    context.CancelFunc
+	kinds     map[schema.GroupVersionKind]*kindWatch
 }
 
-// kind is the watch of one kind of objects.
-type kind struct {
+// kindWatch is the watch of one kind of objects.
+type kindWatch struct {
+	// Informer is nil until all objects of the kind have the label that the watch
+	// selects.
 	cache.Informer
-	// refusal is what the target said to the last list or watch that it refused.
+	// refusal is the last answer of the target that denied a list or a watch.
 	refusal error
-	// stale says that it refused after it had allowed it.
+	// stale is set when the target denied the watch after it had allowed it.
 	stale bool
 }
 
-// current returns the target's mapper, or nil while it does not answer.
-func (c *Connection) current() meta.RESTMapper {
+// currentMapper returns the target's mapper; nil while the target is unreachable.
+func (c *Connection) currentMapper() meta.RESTMapper {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.state.Up() {
+	if !c.state.IsReachable() {
 		return nil
 	}
 	return c.mapper
 }
 
-// Informer returns a reader of the target's objects of a kind that belong to
-// this hub, and false while the first list of them is still under way. It fails
-// with a NoKindMatch error when the target does not know the kind, and with the
-// target's own when it does not let us watch it; that is tried again meanwhile,
-// and TargetChanged tells when it succeeds.
-func (c *Connection) Informer(gvk schema.GroupVersionKind) (Reader, bool, error) {
-	mapper := c.current()
+// informerFor is TargetConnection.Informer for the objects of one namespace.
+func (c *Connection) informerFor(namespace string, gvk schema.GroupVersionKind) (Reader, bool, error) {
+	mapper := c.currentMapper()
 	if mapper == nil {
 		return nil, false, nil
 	}
-	// What may call the target is done before the lock: a target that hangs
-	// must not hold up those who only ask for its state.
-	if _, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+	// Calls to the target come before the lock: a target that hangs must not delay
+	// callers of State.
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
 		return nil, false, err
 	}
-	c.unknowns.found(gvk)
+	c.missingKinds.kindFound(gvk)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.state.Up() {
+	if !c.state.IsReachable() || len(targetsIn(c.targets, namespace)) == 0 {
 		return nil, false, nil
 	}
-	w, err := c.startWatching()
+	w, err := c.cacheFor(namespace)
 	if err != nil {
 		return nil, false, err
 	}
 	watched, started := w.kinds[gvk]
+	if !started && !c.labelled[gvk] {
+		w.kinds[gvk] = &kindWatch{}
+		go c.labelAndWatch(w, gvk, mapping)
+		return nil, false, nil
+	}
 	if !started {
-		if watched, err = c.watch(w, gvk); err != nil {
+		if watched, err = c.startInformer(w, gvk); err != nil {
 			return nil, false, err
 		}
 	}
-	synced := watched.HasSynced()
+	synced := watched.Informer != nil && watched.HasSynced()
 	if watched.refusal != nil && (!synced || watched.stale) {
 		return nil, false, watched.refusal
 	}
-	return unpacking{w.cache}, synced, nil
+	return unpackingReader{w.cache}, synced, nil
 }
 
-// watch begins to watch a kind.
-func (c *Connection) watch(w *watching, gvk schema.GroupVersionKind) (*kind, error) {
-	informer, err := w.cache.GetInformer(c.ctx, example(gvk), cache.BlockUntilSynced(false))
+// startInformer begins to watch a kind.
+func (c *Connection) startInformer(w *namespaceCache, gvk schema.GroupVersionKind) (*kindWatch, error) {
+	informer, err := w.cache.GetInformer(c.ctx, objectOfKind(gvk), cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, err
 	}
-	if carried(gvk) {
-		if err := w.cache.IndexField(c.ctx, example(gvk), resourceIndex, indexResource); err != nil {
+	if isCopyKind(gvk) {
+		if err := w.cache.IndexField(c.ctx, objectOfKind(gvk), resourceIndex, indexResource); err != nil {
 			return nil, fmt.Errorf("indexing %s: %w", gvk.Kind, err)
 		}
 	}
-	if _, err := informer.AddEventHandler(c.handler()); err != nil {
+	if _, err := informer.AddEventHandler(eventHandler(w.namespace, c.notifyObjectChanged)); err != nil {
 		return nil, fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}
-	watched := &kind{Informer: informer}
+	watched := &kindWatch{Informer: informer}
 	w.kinds[gvk] = watched
-	go c.tellSynced(w.ctx, informer)
+	go c.notifyWhenSynced(w, informer)
 	return watched, nil
 }
 
-func example(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+func objectOfKind(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
 	return object
 }
 
-// tellSynced makes the target's resources look again once a kind is listed.
-func (c *Connection) tellSynced(ctx context.Context, informer cache.Informer) {
+// notifyWhenSynced reports a change to the namespace's targets when a kind is listed.
+func (c *Connection) notifyWhenSynced(w *namespaceCache, informer cache.Informer) {
 	stopped := func() bool { return informer.IsStopped() || informer.HasSynced() }
-	if toolscache.WaitForCacheSync(ctx.Done(), stopped) && !informer.IsStopped() {
-		c.listener.TargetChanged(c.target)
+	if toolscache.WaitForCacheSync(w.ctx.Done(), stopped) && !informer.IsStopped() {
+		c.notifyTargetsIn(w.namespace)
 	}
 }
 
-// broken hears why a watch ended or could not begin.
-func (c *Connection) broken(ctx context.Context, reflector *toolscache.Reflector, err error) {
+// watchFailed handles the error of a watch of a namespace's objects.
+func (c *Connection) watchFailed(ctx context.Context, namespace string, reflector *toolscache.Reflector, err error) {
 	switch {
 	case apierrors.IsForbidden(err):
-		c.refused(ctx, reflector.TypeDescription(), err)
+		c.watchForbidden(ctx, namespace, reflector.TypeDescription(), err)
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 	default:
-		c.Suspect()
+		c.RequestProbe()
 	}
 }
 
-// refused notes that the target does not let us watch a kind. What a cache
-// holds that can no longer follow is not gone by: it is dropped after a while,
-// and filled anew.
-func (c *Connection) refused(ctx context.Context, description string, err error) {
+// watchForbidden records that the target denies the watch of a kind. A cache that is
+// not updated any more is not used. It is dropped after a delay, and filled again.
+func (c *Connection) watchForbidden(ctx context.Context, namespace, description string, err error) {
 	c.mu.Lock()
-	w, news := c.watching, false
+	w, changed := c.caches[namespace], false
 	if w == nil || w.ctx.Err() != nil || ctx.Err() != nil {
 		c.mu.Unlock()
 		return
@@ -145,23 +150,23 @@ func (c *Connection) refused(ctx context.Context, description string, err error)
 		if gvk.String() != description {
 			continue
 		}
-		news = watched.refusal == nil || watched.refusal.Error() != err.Error()
+		changed = watched.refusal == nil || watched.refusal.Error() != err.Error()
 		watched.refusal = err
-		if watched.HasSynced() && !watched.stale {
-			watched.stale, news = true, true
-			time.AfterFunc(wait.Jitter(untilRefill, 0.5), func() { c.refill(w, gvk) })
+		if watched.Informer != nil && watched.HasSynced() && !watched.stale {
+			watched.stale, changed = true, true
+			time.AfterFunc(wait.Jitter(restartWatchDelay, 0.5), func() { c.restartWatch(w, gvk) })
 		}
 	}
 	c.mu.Unlock()
-	if news {
-		c.listener.TargetChanged(c.target)
+	if changed {
+		c.notifyTargetsIn(namespace)
 	}
 }
 
-// untilRefill is how long a right that was taken away is given to come back.
-const untilRefill = 20 * time.Second
+// restartWatchDelay is the delay before a denied watch is started again.
+const restartWatchDelay = 20 * time.Second
 
-func (c *Connection) refill(w *watching, gvk schema.GroupVersionKind) {
+func (c *Connection) restartWatch(w *namespaceCache, gvk schema.GroupVersionKind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.ctx.Err() != nil {
@@ -169,45 +174,51 @@ func (c *Connection) refill(w *watching, gvk schema.GroupVersionKind) {
 	}
 	before := w.kinds[gvk]
 	delete(w.kinds, gvk)
-	_ = w.cache.RemoveInformer(c.ctx, example(gvk)) // fails for objects without a kind only
-	if again, err := c.watch(w, gvk); err == nil && before != nil {
-		again.refusal = before.refusal
+	_ = w.cache.RemoveInformer(c.ctx, objectOfKind(gvk)) // fails for objects without a kind only
+	if retried, err := c.startInformer(w, gvk); err == nil && before != nil {
+		retried.refusal = before.refusal
 	}
 }
 
-func (c *Connection) startWatching() (*watching, error) {
-	if c.watching != nil {
-		return c.watching, nil
+func (c *Connection) cacheFor(namespace string) (*namespaceCache, error) {
+	if w := c.caches[namespace]; w != nil {
+		return w, nil
 	}
 	made, err := cache.New(c.config, cache.Options{
 		HTTPClient:                  c.http,
 		Scheme:                      runtime.NewScheme(),
 		Mapper:                      c.mapper,
-		DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: c.options.HubID}),
+		DefaultLabelSelector:        labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: c.options.HubID, v1alpha1.HubNamespaceLabel: namespace}),
 		DefaultTransform:            pack,
+		NewInformer:                 c.limiter.NewInformerFunc(pack),
 		ReaderFailOnMissingInformer: true,
-		DefaultWatchErrorHandler:    c.broken,
+		DefaultWatchErrorHandler: func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+			c.watchFailed(ctx, namespace, reflector, err)
+		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing the caches of target %s: %w", c.target, err)
+		return nil, fmt.Errorf("preparing the caches of %s: %w", c.host, err)
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	go func() { _ = made.Start(ctx) }() // returns when ctx ends; it has no other error
-	c.watching = &watching{ctx: ctx, cache: made, cancel: cancel, kinds: map[schema.GroupVersionKind]*kind{}}
-	return c.watching, nil
+	w := &namespaceCache{namespace: namespace, ctx: ctx, cache: made, cancel: cancel, kinds: map[schema.GroupVersionKind]*kindWatch{}}
+	c.caches[namespace] = w
+	return w, nil
 }
 
-func (c *Connection) stopWatching() {
-	c.unknowns.clear()
-	if c.watching != nil {
-		c.watching.cancel()
-		c.watching = nil
+func (c *Connection) stopCaches() {
+	c.missingKinds.clear()
+	for namespace, w := range c.caches {
+		w.cancel()
+		delete(c.caches, namespace)
 	}
+	c.limiter.ResetCounters()
 }
 
-// handler tells which resource an object on the target belongs to.
-func (c *Connection) handler() toolscache.ResourceEventHandler {
-	tell := func(object any) {
+// eventHandler calls changed with the resource that an object on the target belongs to.
+// It reports the resources of one namespace.
+func eventHandler(namespace string, changed func(resource types.NamespacedName)) toolscache.ResourceEventHandler {
+	notify := func(object any) {
 		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
@@ -215,29 +226,34 @@ func (c *Connection) handler() toolscache.ResourceEventHandler {
 		if !ok {
 			return
 		}
-		if resource := ResourceOf(o); resource.Namespace == c.target.Namespace {
-			c.listener.ObjectChanged(c.target, resource)
+		// The annotation names the owner. The label is for the watch alone, and
+		// anyone on the target may have written it.
+		if resource := ResourceOf(o); resource.Namespace == namespace {
+			changed(resource)
 		}
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
-			if !initial { // tellSynced speaks for the first list
-				tell(object)
+			if !initial { // notifyWhenSynced speaks for the first list
+				notify(object)
 			}
 		},
 		UpdateFunc: func(before, object any) {
 			was, ok := before.(metav1.Object)
 			is, ok2 := object.(metav1.Object)
-			if ok && ok2 && ResourceOf(was) != ResourceOf(is) {
-				tell(before) // it was taken over
+			if ok && ok2 && was.GetResourceVersion() == is.GetResourceVersion() {
+				return // the object was listed again, because the watch ended
 			}
-			tell(object)
+			if ok && ok2 && ResourceOf(was) != ResourceOf(is) {
+				notify(before) // another resource owns it now
+			}
+			notify(object)
 		},
-		DeleteFunc: tell,
+		DeleteFunc: notify,
 	}
 }
 
-// ResourceOf reads which KubernetesApplicationResource an object on a target
+// ResourceOf returns the KubernetesApplicationResource that an object on a target
 // belongs to.
 func ResourceOf(object metav1.Object) types.NamespacedName {
 	annotations := object.GetAnnotations()

@@ -9,25 +9,26 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
-	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
 
-// errDisagrees says that an object asks for other targets than its application
-// does. Admission refuses that, but of two objects created at once it sees
-// neither's application.
-var errDisagrees = errors.New("all objects of one application run on one target")
+// errTargetConflict says that an object asks for other targets than its application
+// does. Admission rejects such an object, but it does not see the application if two
+// objects are created at once.
+var errTargetConflict = errors.New("all objects of one application run on one target")
 
-// application ensures the application an object belongs to. One that Portico
-// made for this object alone, and that runs nowhere yet, follows a changed
-// selector or toleration by being made anew: a selector is immutable.
-func (c *Controller) application(ctx context.Context, native *unstructured.Unstructured, member policies.Membership) (*v1alpha2.KubernetesApplication, error) {
+// ensureApplication ensures the application of an object. If a selector or toleration of
+// the object changes, and Portico made the application for this object alone, and the
+// application has no target yet, then Portico replaces the application: a selector is
+// immutable.
+func (c *Controller) ensureApplication(ctx context.Context, native *unstructured.Unstructured, member policies.Membership) (*v1alpha2.KubernetesApplication, error) {
 	namespace := native.GetNamespace()
 	app := &v1alpha2.KubernetesApplication{}
 	err := c.hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: member.Application}, app)
@@ -38,35 +39,32 @@ func (c *Controller) application(ctx context.Context, native *unstructured.Unstr
 		return nil, fmt.Errorf("reading application %s: %w", member.Application, err)
 	}
 	exists := err == nil
-	resources, err := c.membersOf(ctx, namespace, member.Application)
+	resources, err := c.listResources(ctx, namespace, member.Application)
 	if err != nil {
 		return nil, err
 	}
 	if exists {
-		switch settle(app, native, resources) {
-		case keep:
+		switch resolveDisagreement(app, native, resources) {
+		case keepApplication:
 			return app, nil
-		case refuse:
-			return nil, fmt.Errorf("%w, and application %q selects targets by %q", errDisagrees,
-				app.Name, policies.SelectorText(app.Spec.TargetSelector))
+		case rejectObject:
+			return nil, fmt.Errorf("%w, and application %q selects targets by %q", errTargetConflict,
+				app.Name, policies.FormatSelector(app.Spec.TargetSelector))
 		}
-		if err := c.hub.Delete(ctx, app, client.Preconditions{UID: &app.UID, ResourceVersion: &app.ResourceVersion}); err != nil {
-			return nil, fmt.Errorf("replacing application %s: %w", member.Application, err)
+		if err := c.writer.Delete(ctx, app, "replacing its target selector"); err != nil {
+			return nil, err
 		}
 	}
 	app = applicationFor(namespace, member)
-	app.Spec.TargetRef = placed(resources)
-	if err := c.hub.Create(ctx, app, client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
-		return nil, fmt.Errorf("creating application %s: %w", member.Application, err)
-	}
-	return app, nil
+	app.Spec.TargetRef = currentTarget(resources)
+	return app, c.writer.Create(ctx, app, "grouping native objects")
 }
 
-// stays keeps an object that runs on a target in the application it was placed
-// with, whatever its namespace says by now of the objects in it.
-func (c *Controller) stays(ctx context.Context, native *unstructured.Unstructured, member policies.Membership) (policies.Membership, error) {
+// currentMembership returns the application in which an object was placed, if it has a
+// target. A later change of its namespace's annotations does not move it.
+func (c *Controller) currentMembership(ctx context.Context, native *unstructured.Unstructured, member policies.Membership) (policies.Membership, error) {
 	resource := &v1alpha1.KubernetesApplicationResource{}
-	key := client.ObjectKey{Namespace: native.GetNamespace(), Name: kinds.ResourceName(native.GetKind(), native.GetName())}
+	key := resourceKey(native)
 	if err := c.hub.Get(ctx, key, resource); err != nil {
 		if apierrors.IsNotFound(err) {
 			return member, nil
@@ -80,36 +78,37 @@ func (c *Controller) stays(ctx context.Context, native *unstructured.Unstructure
 	return member, nil
 }
 
-// settlement is what becomes of an application and a member that disagree.
-type settlement string
+// resolution says how intake resolves different targets of an application and of one
+// of its objects.
+type resolution string
 
 const (
-	keep    settlement = "Keep"    // the member runs with it already
-	replace settlement = "Replace" // it is this member's alone
-	refuse  settlement = "Refuse"  // others are in it, or come before
+	keepApplication    resolution = "Keep"    // the object runs with the application already
+	replaceApplication resolution = "Replace" // the application has no other object
+	rejectObject       resolution = "Reject"  // the application has other objects
 )
 
-// settle decides between an application and a member that asks for other
-// targets. Two members that replaced each other's would never end.
-func settle(app *v1alpha2.KubernetesApplication, native metav1.Object, resources []v1alpha1.KubernetesApplicationResource) settlement {
-	out := replace
+// resolveDisagreement decides between an application and an object that asks for other
+// targets. Two objects never replace each other's application, which would not end.
+func resolveDisagreement(app *v1alpha2.KubernetesApplication, native metav1.Object, resources []v1alpha1.KubernetesApplicationResource) resolution {
+	out := replaceApplication
 	if app.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || app.Spec.TargetRef != nil || app.DeletionTimestamp != nil {
-		out = refuse
+		out = rejectObject
 	}
 	for i := range resources {
 		switch {
 		case !metav1.IsControlledBy(&resources[i], native):
-			out = refuse
+			out = rejectObject
 		case resources[i].Spec.TargetRef != nil:
-			return keep
+			return keepApplication
 		}
 	}
 	return out
 }
 
-// placed is where an application's resources are, when the application itself
-// was deleted under them.
-func placed(resources []v1alpha1.KubernetesApplicationResource) *v1alpha1.TargetReference {
+// currentTarget returns the target of an application's resources, if a user deleted the
+// application and its resources stayed.
+func currentTarget(resources []v1alpha1.KubernetesApplicationResource) *v1alpha1.TargetReference {
 	for i := range resources {
 		if ref := resources[i].Spec.TargetRef; ref != nil {
 			return ref.DeepCopy()
@@ -118,22 +117,26 @@ func placed(resources []v1alpha1.KubernetesApplicationResource) *v1alpha1.Target
 	return nil
 }
 
-// reconsider is how soon an object that was turned away is looked at again: the
-// application it disagrees with may go.
-const reconsider = 5 * time.Second
+// conflictRequeueAfter is the delay after which a rejected object is tried again: the
+// application may be deleted by then.
+const conflictRequeueAfter = 5 * time.Second
 
-// turnAway keeps an object from running where it did not ask to: its resource,
-// which runs nowhere yet, would go along with its application.
-func (c *Controller) turnAway(ctx context.Context, native *unstructured.Unstructured, why error) (reconcile.Result, error) {
+// rejectMember keeps an object out of an application that asks for other targets. It
+// deletes the object's resource, which has no target yet and would get the
+// application's.
+func (c *Controller) rejectMember(ctx context.Context, native *unstructured.Unstructured, reason error) error {
 	resource := &v1alpha1.KubernetesApplicationResource{}
-	key := client.ObjectKey{Namespace: native.GetNamespace(), Name: kinds.ResourceName(native.GetKind(), native.GetName())}
+	key := resourceKey(native)
 	err := c.hub.Get(ctx, key, resource)
-	if err == nil && metav1.IsControlledBy(resource, native) && resource.DeletionTimestamp == nil {
-		err = c.hub.Delete(ctx, resource, client.Preconditions{UID: &resource.UID, ResourceVersion: &resource.ResourceVersion})
-	}
 	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("withdrawing resource %s: %w", key, err)
+		return fmt.Errorf("reading resource %s: %w", key, err)
 	}
-	narrate.Tell(c.recorder, native, "TakeIn", narrate.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: why.Error()})
-	return reconcile.Result{RequeueAfter: reconsider}, nil
+	if err == nil && metav1.IsControlledBy(resource, native) && resource.DeletionTimestamp == nil {
+		if err := c.writer.Delete(ctx, resource, "keeping it out of an application with other targets"); err != nil {
+			return err
+		}
+	}
+	ctrl.LoggerFrom(ctx).V(2).Info("Rejected object", "reason", reason.Error())
+	events.Emit(c.recorder, native, "TakeIn", events.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: reason.Error()})
+	return reconciler.RequeueAfter(conflictRequeueAfter)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -27,11 +28,11 @@ func native(name string) *unstructured.Unstructured {
 	return out
 }
 
-func asking(env string) policies.Membership {
+func memberFor(env string) policies.Membership {
 	return policies.Membership{Application: "shop", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": env}}}
 }
 
-// resourceOf is a native object's resource, on a target or on none.
+// resourceFromTemplate is a native object's resource, on a target or on none.
 func resourceOf(name, target string) *v1alpha1.KubernetesApplicationResource {
 	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team-a", Name: name + "-deployment",
@@ -45,7 +46,7 @@ func resourceOf(name, target string) *v1alpha1.KubernetesApplicationResource {
 }
 
 func shop(env, target string, change ...func(*v1alpha2.KubernetesApplication)) *v1alpha2.KubernetesApplication {
-	out := applicationFor("team-a", asking(env))
+	out := applicationFor("team-a", memberFor(env))
 	if target != "" {
 		out.Spec.TargetRef = &v1alpha1.TargetReference{Name: target}
 	}
@@ -63,8 +64,9 @@ func controllerOf(t *testing.T, objects ...client.Object) *Controller {
 			t.Fatal(err)
 		}
 	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	return &Controller{hub: hub, live: hub, kind: kinds.Deployment{}, recorder: events.NewFakeRecorder(100)}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }).Build()
+	return newController(hub, hub, kinds.Deployment{}, events.NewFakeRecorder(100))
 }
 
 // TestApplication is about a Deployment "web" that asks for env=prod.
@@ -73,32 +75,32 @@ func TestApplication(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		hub    []client.Object
-		want   string // selector and target of what there is afterwards
+		want   string // selector and target of the application afterwards
 		err    error
 	}{
-		"None":            {reason: "The first of its group makes it.", want: "env=prod on "},
-		"Deleted":         {reason: "An application that was deleted under its resources comes back where they are.", hub: []client.Object{resourceOf("web", "eu-1")}, want: "env=prod on eu-1"},
-		"Agrees":          {reason: "Others join it.", hub: []client.Object{shop("prod", "eu-1"), resourceOf("db", "eu-1")}, want: "env=prod on eu-1"},
-		"ChangedMind":     {reason: "An object by itself may ask for something else until it runs.", hub: []client.Object{shop("typo", ""), resourceOf("web", "")}, want: "env=prod on "},
-		"ChangedMindSoon": {reason: "Also before it has a resource.", hub: []client.Object{shop("typo", "")}, want: "env=prod on "},
-		"OthersWait":      {reason: "It does not take others along, who would take it back, and so on for ever.", hub: []client.Object{shop("dev", ""), resourceOf("web", ""), resourceOf("db", "")}, want: "env=dev on ", err: errDisagrees},
-		"OthersRun":       {reason: "What asks for prod does not run on dev, though admission was away.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("db", "dev-1")}, want: "env=dev on dev-1", err: errDisagrees},
-		"Placed":          {reason: "Nor when the application is placed and this is the first to know.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("web", "")}, want: "env=dev on dev-1", err: errDisagrees},
-		"RunsAlready":     {reason: "What runs there, runs there: a selector is not a reason to stop it.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("web", "dev-1")}, want: "env=dev on dev-1"},
-		"RunsWithOthers":  {reason: "Not even in company.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("db", "dev-1"), resourceOf("web", "dev-1")}, want: "env=dev on dev-1"},
-		"Written":         {reason: "An application that a user wrote is the user's.", hub: []client.Object{shop("dev", "", written)}, want: "env=dev on ", err: errDisagrees},
+		"None":                   {reason: "The first object of a group makes the application.", want: "env=prod on "},
+		"Deleted":                {reason: "A deleted application is made again with the target of its resources.", hub: []client.Object{resourceOf("web", "eu-1")}, want: "env=prod on eu-1"},
+		"Agrees":                 {reason: "An object that asks for the same targets joins the application.", hub: []client.Object{shop("prod", "eu-1"), resourceOf("db", "eu-1")}, want: "env=prod on eu-1"},
+		"Changed":                {reason: "The selector of a single object may change until it has a target.", hub: []client.Object{shop("typo", ""), resourceOf("web", "")}, want: "env=prod on "},
+		"ChangedWithoutResource": {reason: "So it may before the object has a resource.", hub: []client.Object{shop("typo", "")}, want: "env=prod on "},
+		"OthersWait":             {reason: "It does not move other objects, which would move it back without end.", hub: []client.Object{shop("dev", ""), resourceOf("web", ""), resourceOf("db", "")}, want: "env=dev on ", err: errTargetConflict},
+		"OthersRun":              {reason: "An object that asks for prod does not run on dev, although admission was unavailable.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("db", "dev-1")}, want: "env=dev on dev-1", err: errTargetConflict},
+		"Placed":                 {reason: "Nor if the application is placed and the resource is not yet.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("web", "")}, want: "env=dev on dev-1", err: errTargetConflict},
+		"RunsAlready":            {reason: "An object that runs on a target keeps it, whatever its selector.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("web", "dev-1")}, want: "env=dev on dev-1"},
+		"RunsWithOthers":         {reason: "So it does beside other objects.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("db", "dev-1"), resourceOf("web", "dev-1")}, want: "env=dev on dev-1"},
+		"Written":                {reason: "Portico does not replace an application of a user.", hub: []client.Object{shop("dev", "", written)}, want: "env=dev on ", err: errTargetConflict},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := controllerOf(t, tc.hub...)
-			if _, err := c.application(t.Context(), native("web"), asking("prod")); !errors.Is(err, tc.err) {
+			if _, err := c.ensureApplication(t.Context(), native("web"), memberFor("prod")); !errors.Is(err, tc.err) {
 				t.Errorf("error %v, want %v: %s", err, tc.err, tc.reason)
 			}
 			app := &v1alpha2.KubernetesApplication{}
 			if err := c.hub.Get(t.Context(), client.ObjectKey{Namespace: "team-a", Name: "shop"}, app); err != nil {
 				t.Fatal(err)
 			}
-			got := policies.SelectorText(app.Spec.TargetSelector) + " on "
+			got := policies.FormatSelector(app.Spec.TargetSelector) + " on "
 			if app.Spec.TargetRef != nil {
 				got += app.Spec.TargetRef.Name
 			}
@@ -109,25 +111,24 @@ func TestApplication(t *testing.T) {
 	}
 }
 
-// TestDisagreementEnds lets two members of one application that ask for
-// different targets be taken in again and again: one of them gets its way, and
-// the other has nothing that could be placed with it.
-func TestDisagreementEnds(t *testing.T) {
+// TestTargetConflictEnds reconciles two objects of one application that ask for different
+// targets, several times: one of them gets its targets, and the other has no resource.
+func TestTargetConflictEnds(t *testing.T) {
 	c := controllerOf(t)
-	wants := map[string]policies.Membership{"web": asking("prod"), "db": asking("dev")}
+	wants := map[string]policies.Membership{"web": memberFor("prod"), "db": memberFor("dev")}
 	won := map[string]bool{}
 	for round := range 5 {
 		for _, name := range []string{"web", "db"} {
-			app, err := c.application(t.Context(), native(name), wants[name])
+			app, err := c.ensureApplication(t.Context(), native(name), wants[name])
 			switch {
-			case errors.Is(err, errDisagrees):
-				if _, err := c.turnAway(t.Context(), native(name), err); err != nil {
+			case errors.Is(err, errTargetConflict):
+				if err := c.rejectMember(t.Context(), native(name), err); !reconciler.IsEnd(err) {
 					t.Fatal(err)
 				}
 			case err != nil:
 				t.Fatal(err)
 			default:
-				won[policies.SelectorText(app.Spec.TargetSelector)] = true
+				won[policies.FormatSelector(app.Spec.TargetSelector)] = true
 				if round == 0 {
 					if err := c.hub.Create(t.Context(), resourceOf(name, "")); err != nil {
 						t.Fatal(err)
@@ -137,28 +138,28 @@ func TestDisagreementEnds(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[string]bool{"env=prod": true}, won); diff != "" {
-		t.Errorf("whose selector the application had (-want +got):\n%s", diff)
+		t.Errorf("selectors of the application (-want +got):\n%s", diff)
 	}
 	var list v1alpha1.KubernetesApplicationResourceList
 	if err := c.hub.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Items) != 1 || list.Items[0].Name != "web-deployment" {
-		t.Errorf("what could be placed is %v, want web's alone", list.Items)
+		t.Errorf("resources %v, want the one of web alone", list.Items)
 	}
 }
 
-func TestTurnAway(t *testing.T) {
+func TestRejectMember(t *testing.T) {
 	c := controllerOf(t, resourceOf("web", ""), resourceOf("db", ""))
-	result, err := c.turnAway(t.Context(), native("web"), errDisagrees)
+	result, err := reconciler.Result(c.rejectMember(t.Context(), native("web"), errTargetConflict))
 	if err != nil || result.RequeueAfter <= 0 {
-		t.Errorf("result %v and error %v, want another look later", result, err)
+		t.Errorf("result %v and error %v, want a delay", result, err)
 	}
 	var list v1alpha1.KubernetesApplicationResourceList
 	if err := c.hub.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Items) != 1 || list.Items[0].Name != "db-deployment" {
-		t.Errorf("left are %v, want the other's", list.Items)
+		t.Errorf("resources %v, want the one of the other object", list.Items)
 	}
 }

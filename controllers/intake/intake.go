@@ -1,5 +1,5 @@
-// Package intake turns native objects that are labelled remote into
-// KubernetesApplicationResources, and brings home those that no longer are.
+// Package intake makes a KubernetesApplicationResource of each native object that is
+// labelled remote, and returns objects without the label to the hub.
 package intake
 
 import (
@@ -9,29 +9,28 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
-	"github.com/portico-io/portico/controllers/consult"
-	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/controllers/retry"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/policycheck"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/policies/targetselection"
 )
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
@@ -43,124 +42,148 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=services/finalizers;secrets/finalizers;configmaps/finalizers,verbs=update
 
-// workers take in objects at the same time.
-const workers = 8
+// maxConcurrentReconciles bounds the parallel reconciles of one kind.
+const maxConcurrentReconciles = 8
 
-// soon is how long to wait for what another controller is about to do on the
-// hub and no watch of ours tells: an unlabelled Deployment's rollout.
-const soon = time.Second
+// rolloutRequeueAfter is the delay after which intake reads objects of the hub again
+// that no watch covers: the rollout of a Deployment without the label.
+const rolloutRequeueAfter = time.Second
 
-// Controller takes in one kind.
+// Controller takes in the objects of one kind.
 type Controller struct {
-	hub      client.Client
-	live     client.Reader
-	kind     kinds.Kind
-	asker    *decisions.Asker
-	turned   turned
-	recorder events.EventRecorder
+	hub       client.Client
+	live      client.Reader
+	writer    reconciler.Writer
+	kind      kinds.Kind
+	evaluator *decisions.Evaluator
+	load      *targetselection.Load
+	recorder  events.Recorder
+	memory
 }
 
-// SetupWithManager adds a controller for every kind. asker asks the policies.
-func SetupWithManager(mgr ctrl.Manager, asker *decisions.Asker) error {
+// memory is the state that a process may lose at any moment.
+type memory struct {
+	// denials lists the objects that policies denied. After a restart every object is
+	// evaluated again.
+	denials denials
+	// returnBackoff delays the reconciles of Deployments that return to the hub. After
+	// a restart the delays start again.
+	returnBackoff backoff
+	// orphaning lists the owners that are deleted with --cascade=orphan. An owner that
+	// still has the finalizer is seen again after a restart.
+	orphaning reconciler.OrphaningOwners
+}
+
+// backoff grows while a Deployment that returns to the hub is not ready there.
+type backoff = workqueue.TypedRateLimiter[types.NamespacedName]
+
+func newBackoff() backoff {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](rolloutRequeueAfter, 20*time.Second)
+}
+
+func newController(hub client.Client, live client.Reader, kind kinds.Kind, recorder events.Recorder) *Controller {
+	return &Controller{
+		hub: hub, live: live, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.IntakeManager},
+		kind: kind, recorder: recorder, memory: memory{returnBackoff: newBackoff()},
+	}
+}
+
+// SetupWithManager adds a controller for every kind. The evaluator asks the policies
+// about objects, and load says how many applications each target has.
+func SetupWithManager(mgr ctrl.Manager, evaluator *decisions.Evaluator, load *targetselection.Load) error {
 	for _, kind := range kinds.All {
-		c := &Controller{hub: mgr.GetClient(), live: mgr.GetAPIReader(), kind: kind, asker: asker, recorder: mgr.GetEventRecorder("portico")}
-		owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kinds.New(kind), handler.OnlyControllerOwner())
-		b := ctrl.NewControllerManagedBy(mgr).
-			Named("intake-"+kind.Resource()).
-			WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-			Watches(&v1alpha1.KubernetesApplicationResource{}, owner, builder.WithPredicates(matters())).
-			Watches(&v1alpha2.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(c.members), builder.WithPredicates(deleted())).
-			WatchesRawSource(consult.OnChange(asker, c.turned.away))
-		if kinds.HasContent(kind.GroupVersionKind()) {
-			b = b.For(kinds.Watched(kind), builder.WithPredicates(announced()))
-		} else {
-			b = b.For(kinds.New(kind), builder.WithPredicates(intended())).
-				Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.ofAccount), builder.WithPredicates(pulls()))
-			for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
-				b = b.Watches(kinds.Watched(content), handler.EnqueueRequestsFromMapFunc(c.referringTo(content)), builder.WithPredicates(relabelled()))
-			}
-		}
-		if err := b.Complete(retry.Quietly(c)); err != nil {
+		c := newController(mgr.GetClient(), mgr.GetAPIReader(), kind, mgr.GetEventRecorder("portico"))
+		c.evaluator, c.load = evaluator, load
+		if err := c.setup(mgr); err != nil {
 			return fmt.Errorf("adding the intake controller of %s: %w", kind.Resource(), err)
 		}
 	}
 	return nil
 }
 
-// intended passes what a user changed, and not what a controller reports.
-func intended() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, ok := e.ObjectOld.(*unstructured.Unstructured)
-		is, ok2 := e.ObjectNew.(*unstructured.Unstructured)
-		if !ok || !ok2 {
-			return true
-		}
-		return was.GetGeneration() != is.GetGeneration() ||
-			(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
-			!equality.Semantic.DeepEqual(was.GetLabels(), is.GetLabels()) ||
-			!equality.Semantic.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) ||
-			!equality.Semantic.DeepEqual(was.Object["spec"], is.Object["spec"])
-	}}
-}
-
-// matters passes the changes of a resource that its native object waits for.
-func matters() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, ok := e.ObjectOld.(*v1alpha1.KubernetesApplicationResource)
-		is, ok2 := e.ObjectNew.(*v1alpha1.KubernetesApplicationResource)
-		return !ok || !ok2 || was.Generation != is.Generation ||
-			was.Status.ObservedHubGeneration != is.Status.ObservedHubGeneration ||
-			meta.IsStatusConditionTrue(was.Status.Conditions, v1alpha1.Ready) != meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.Ready)
-	}}
-}
-
-func deleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
+func (c *Controller) setup(mgr ctrl.Manager) error {
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kinds.New(c.kind), handler.OnlyControllerOwner())
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("intake-"+c.kind.Resource()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles}).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, owner, builder.WithPredicates(resourceChanged())).
+		Watches(&v1alpha2.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(c.membersOfApplication), builder.WithPredicates(reconciler.Deleted())).
+		WatchesRawSource(policycheck.OnChange(c.evaluator, c.denials.requests))
+	if kinds.HasContent(c.kind.GroupVersionKind()) {
+		b = b.For(kinds.CachedObject(c.kind), builder.WithPredicates(remoteContentChanged())).Watches(kinds.CachedObject(c.kind), c.orphaning.Handler())
+		return b.Complete(reconciler.RetryOnConflict(c))
 	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), kinds.New(c.kind), serviceAccountIndex, indexServiceAccount); err != nil {
+		return fmt.Errorf("adding index %s: %w", serviceAccountIndex, err)
+	}
+	b = b.For(kinds.New(c.kind), builder.WithPredicates(intentChanged())).
+		Watches(kinds.New(c.kind), c.orphaning.Handler()).
+		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.usersOfServiceAccount), builder.WithPredicates(pullSecretsChanged()))
+	for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
+		b = b.Watches(kinds.CachedObject(content), handler.EnqueueRequestsFromMapFunc(c.dependentsOf(content)), builder.WithPredicates(scheduleLabelChanged()))
+	}
+	return b.Complete(reconciler.RetryOnConflict(c))
 }
 
-// members are the native objects of an application.
-func (c *Controller) members(ctx context.Context, app client.Object) []reconcile.Request {
-	resources, err := c.membersOf(ctx, app.GetNamespace(), app.GetName())
-	if err != nil {
-		return nil
+// scope is the state of one reconcile.
+type scope struct {
+	native    *unstructured.Unstructured
+	namespace *metav1.PartialObjectMetadata
+	member    policies.Membership
+	app       *v1alpha2.KubernetesApplication
+	desired   *v1alpha1.KubernetesApplicationResource
+	resource  *v1alpha1.KubernetesApplicationResource
+}
+
+// LogValues implements reconciler.LogValuer.
+func (s *scope) LogValues() []any {
+	namespace := s.native.GetNamespace()
+	out := []any{"kind", s.native.GetKind(), "object", klog.KObj(s.native), "resource", klog.KRef(namespace, resourceKey(s.native).Name)}
+	if s.member.Application != "" {
+		out = append(out, "application", klog.KRef(namespace, s.member.Application))
 	}
-	var out []reconcile.Request
-	for i := range resources {
-		owner := metav1.GetControllerOf(&resources[i])
-		if owner != nil && owner.Kind == c.kind.GroupVersionKind().Kind {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: app.GetNamespace(), Name: owner.Name}})
-		}
+	if s.app != nil && s.app.Spec.TargetRef != nil {
+		out = append(out, "target", klog.KRef(namespace, s.app.Spec.TargetRef.Name))
 	}
 	return out
 }
 
-// Reconcile takes in one object. The cache holds only labelled objects; one
-// that is not there was deleted, or is to come home.
-func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	native, err := c.read(ctx, req.NamespacedName)
-	if err != nil {
-		c.turned.forget(req)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if native.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, nil // garbage collection deletes the resource
-	}
-	if !kinds.IsRemote(native) {
-		return c.home(ctx, native)
-	}
-	return c.take(ctx, native)
+// resourceKey returns the key of a native object's resource.
+func resourceKey(native client.Object) client.ObjectKey {
+	return client.ObjectKey{Namespace: native.GetNamespace(), Name: kinds.ResourceName(native.GetObjectKind().GroupVersionKind().Kind, native.GetName())}
 }
 
-// read reads an object. Of a Secret or ConfigMap the cache has the metadata
-// alone, and what is in it is none of intake's business.
-func (c *Controller) read(ctx context.Context, key client.ObjectKey) (*unstructured.Unstructured, error) {
+// Reconcile takes in one object, or returns it to the hub. The cache holds labelled
+// objects alone: an object that it lacks was deleted, or lost its label.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if err := c.removeOwner(ctx, req.NamespacedName); err != nil {
+		return reconcile.Result{}, err
+	}
+	native, err := c.getNative(ctx, req.NamespacedName)
+	if err != nil {
+		c.denials.remove(req)
+		c.returnBackoff.Forget(req.NamespacedName)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if native.GetDeletionTimestamp() != nil || kinds.IsRemote(native) {
+		c.returnBackoff.Forget(req.NamespacedName)
+	}
+	switch {
+	case native.GetDeletionTimestamp() != nil:
+		return reconcile.Result{}, nil // garbage collection deletes the resource
+	case !kinds.IsRemote(native):
+		return c.returnToHub(ctx, native)
+	}
+	return c.ensureRemote(ctx, native)
+}
+
+// getNative reads an object. The cache has the metadata of Secrets and ConfigMaps alone,
+// and intake does not need their content.
+func (c *Controller) getNative(ctx context.Context, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	native := kinds.New(c.kind)
 	if kinds.HasContent(c.kind.GroupVersionKind()) {
 		err := c.live.Get(ctx, key, native)
-		kinds.Strip(native)
+		kinds.RemoveContent(native)
 		return native, err
 	}
 	err := c.hub.Get(ctx, key, native)
@@ -170,106 +193,108 @@ func (c *Controller) read(ctx context.Context, key client.ObjectKey) (*unstructu
 	return native, err
 }
 
-// take ensures the object's application and resource, and moves a Deployment
-// that still runs here.
-func (c *Controller) take(ctx context.Context, native *unstructured.Unstructured) (reconcile.Result, error) {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := c.hub.Get(ctx, client.ObjectKey{Name: native.GetNamespace()}, namespace); err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading namespace %s: %w", native.GetNamespace(), err)
-	}
-	if why := policies.KeepsNative(native); why != "" { // admission was away
-		return reconcile.Result{}, c.refuse(native, fmt.Errorf("%s %s %s", native.GetKind(), native.GetName(), why))
-	}
-	member, malformed := policies.MembershipOf(native, namespace)
-	if len(malformed) > 0 {
-		return reconcile.Result{}, c.refuse(native, malformed.ToAggregate())
-	}
-	member, err := c.stays(ctx, native, member)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if out, err := c.denied(ctx, native, namespace, member); err != nil || out {
-		return reconcile.Result{RequeueAfter: askAgain}, err
-	}
-	app, err := c.application(ctx, native, member)
-	if errors.Is(err, errDisagrees) {
-		return c.turnAway(ctx, native, err)
-	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	secrets, err := c.pullSecrets(ctx, native)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	others, err := c.travellers(ctx, native, namespace, member.Application, secrets)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	desired, err := ResourceFor(c.kind, native, member.Application, app.Spec.TargetRef, secrets, others)
-	if err != nil {
-		return reconcile.Result{}, c.refuse(native, err)
-	}
-	resource, err := c.ensure(ctx, native, desired)
-	if errors.Is(err, errTaken) {
-		return reconcile.Result{RequeueAfter: soon}, nil
-	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if c.kind == (kinds.Deployment{}) {
-		return c.moveIn(ctx, native, resource)
-	}
-	return reconcile.Result{}, nil
+// ensureRemote ensures the application and the resource of an object, and stops the Pods
+// of a Deployment that still runs on the hub.
+func (c *Controller) ensureRemote(ctx context.Context, native *unstructured.Unstructured) (reconcile.Result, error) {
+	return reconciler.Run(ctx, &scope{native: native}, []reconciler.Step[*scope]{
+		{Name: "find application", Run: c.findApplication},
+		{Name: "check policies", Run: c.checkPolicies},
+		{Name: "ensure application", Run: c.joinApplication},
+		{Name: "project", Run: c.project},
+		{Name: "ensure resource", Run: c.ensureResource},
+		{Name: "move to target", Run: c.moveToTarget},
+	}, nil)
 }
 
-// refuse tells why an object cannot be taken in; trying again would not help.
-func (c *Controller) refuse(native *unstructured.Unstructured, err error) error {
-	narrate.Tell(c.recorder, native, "TakeIn", narrate.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
+// findApplication decides to which application the object belongs.
+func (c *Controller) findApplication(ctx context.Context, s *scope) error {
+	s.namespace = &metav1.PartialObjectMetadata{}
+	s.namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.hub.Get(ctx, client.ObjectKey{Name: s.native.GetNamespace()}, s.namespace); err != nil {
+		return fmt.Errorf("reading namespace %s: %w", s.native.GetNamespace(), err)
+	}
+	if reason := policies.HubOnlyReason(s.native); reason != "" { // admission may have been unavailable
+		return c.rejectNative(ctx, s.native, fmt.Errorf("%s %s %s", s.native.GetKind(), s.native.GetName(), reason))
+	}
+	member, malformed := policies.MembershipOf(s.native, s.namespace)
+	if len(malformed) > 0 {
+		return c.rejectNative(ctx, s.native, malformed.ToAggregate())
+	}
+	member, err := c.currentMembership(ctx, s.native, member)
+	s.member = member
+	return err
+}
+
+// joinApplication ensures the application of the object, or keeps the object out of an
+// application that asks for other targets.
+func (c *Controller) joinApplication(ctx context.Context, s *scope) error {
+	app, err := c.ensureApplication(ctx, s.native, s.member)
+	if errors.Is(err, errTargetConflict) {
+		return c.rejectMember(ctx, s.native, err)
+	}
+	s.app = app
+	return err
+}
+
+// project makes the desired resource of the object.
+func (c *Controller) project(ctx context.Context, s *scope) error {
+	secrets, err := c.pullSecrets(ctx, s.native)
+	if err != nil {
+		return err
+	}
+	others, err := c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, secrets)
+	if err != nil {
+		return err
+	}
+	s.desired, err = ResourceFor(c.kind, s.native, s.member.Application, s.app.Spec.TargetRef, secrets, others)
+	if err != nil {
+		return c.rejectNative(ctx, s.native, err)
+	}
+	return nil
+}
+
+// rejectNative emits why an object cannot be taken in. A retry would not help.
+func (c *Controller) rejectNative(ctx context.Context, native *unstructured.Unstructured, err error) error {
+	ctrl.LoggerFrom(ctx).V(2).Info("Rejected object", "reason", err.Error())
+	events.Emit(c.recorder, native, "TakeIn", events.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
 	return reconcile.TerminalError(err)
 }
 
-// errTaken says that a resource's name is not free yet.
-var errTaken = errors.New("name is taken")
-
-// ensure makes or updates the object's resource.
-func (c *Controller) ensure(ctx context.Context, native *unstructured.Unstructured, desired *v1alpha1.KubernetesApplicationResource) (*v1alpha1.KubernetesApplicationResource, error) {
+// ensureResource creates or updates the resource of the object.
+func (c *Controller) ensureResource(ctx context.Context, s *scope) error {
 	current := &v1alpha1.KubernetesApplicationResource{}
-	err := c.hub.Get(ctx, client.ObjectKeyFromObject(desired), current)
+	err := c.hub.Get(ctx, client.ObjectKeyFromObject(s.desired), current)
 	if apierrors.IsNotFound(err) {
-		if err := c.hub.Create(ctx, desired, client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
-			return nil, fmt.Errorf("creating resource %s: %w", client.ObjectKeyFromObject(desired), err)
-		}
-		return desired, nil
+		s.resource = s.desired
+		return c.writer.Create(ctx, s.desired, "projecting its native object")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading resource %s: %w", client.ObjectKeyFromObject(desired), err)
+		return fmt.Errorf("reading resource %s: %w", client.ObjectKeyFromObject(s.desired), err)
 	}
-	if current.DeletionTimestamp != nil || !metav1.IsControlledBy(current, native) {
-		if current.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor {
-			narrate.Tell(c.recorder, native, "TakeIn", narrate.Event{Warning: true, Reason: v1alpha1.EventNameTaken, Note: fmt.Sprintf(
-				"KubernetesApplicationResource %s exists and is not this object's; rename or delete one of them", current.Name)})
-		}
-		return nil, errTaken
+	if current.DeletionTimestamp != nil || !metav1.IsControlledBy(current, s.native) {
+		return c.waitForName(ctx, s.native, current)
 	}
+	s.resource = current
 	before := current.DeepCopy()
-	revise(current, desired)
-	if equality.Semantic.DeepEqual(before, current) {
-		return current, nil
-	}
-	// Locked, because what differs from an old copy is not what differs.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.hub.Patch(ctx, current, patch, client.FieldOwner(v1alpha1.IntakeManager)); err != nil {
-		return nil, fmt.Errorf("updating resource %s: %w", client.ObjectKeyFromObject(desired), err)
-	}
-	return current, nil
+	updateResource(current, s.desired)
+	_, err = c.writer.Patch(ctx, before, current, "projecting its native object")
+	return err
 }
 
-// membersOf lists the resources of an application.
-func (c *Controller) membersOf(ctx context.Context, namespace, application string) ([]v1alpha1.KubernetesApplicationResource, error) {
+// waitForName waits until a resource of another owner, or an older one, is gone.
+func (c *Controller) waitForName(ctx context.Context, native *unstructured.Unstructured, other *v1alpha1.KubernetesApplicationResource) error {
+	ctrl.LoggerFrom(ctx).V(2).Info("Skipped object", "reason", "the name of its resource is taken")
+	if other.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor {
+		events.Emit(c.recorder, native, "TakeIn", events.Event{Warning: true, Reason: v1alpha1.EventNameTaken, Note: fmt.Sprintf(
+			"KubernetesApplicationResource %s exists and is not this object's; rename or delete one of them", other.Name)})
+	}
+	return reconciler.RequeueAfter(rolloutRequeueAfter)
+}
+
+// listResources lists the resources of an application. The cache owns them.
+func (c *Controller) listResources(ctx context.Context, namespace, application string) ([]v1alpha1.KubernetesApplicationResource, error) {
 	var list v1alpha1.KubernetesApplicationResourceList
-	if err := c.hub.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.ApplicationLabel: application}); err != nil {
+	if err := c.hub.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{policies.ApplicationIndex: application}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the resources of application %s: %w", application, err)
 	}
 	return list.Items, nil

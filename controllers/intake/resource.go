@@ -17,20 +17,20 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// ResourceFor returns the resource of a native object. It runs on target when
-// its application was placed already, and is then kept until its object is gone
-// from there. pullSecrets are those of its Pods' ServiceAccount, and others
-// are what travels by itself of what its Pods refer to. A *field.Error says what
-// of the object cannot be projected.
-func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference, pullSecrets []string, others travellers) (*v1alpha1.KubernetesApplicationResource, error) {
-	if errs := policies.ProblemsOfHandling(native); len(errs) > 0 { // admission was away
+// ResourceFor returns the resource of a native object. target is the target of the
+// application, or nil; with it the resource gets the finalizer that keeps it until its
+// object is deleted from the target. pullSecrets are those of the Pods' ServiceAccount,
+// and others are the dependencies that are sent under their own names. A *field.Error
+// names the field of the object that cannot be projected.
+func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference, pullSecrets []string, others nativeDependencies) (*v1alpha1.KubernetesApplicationResource, error) {
+	if errs := policies.ValidateDriftAndObserve(native); len(errs) > 0 { // admission may have been unavailable
 		return nil, errs.ToAggregate()
 	}
 	template, err := kinds.Project(kind, native)
 	if err != nil {
 		return nil, err
 	}
-	observe, _ := policies.ObserveOf(native)
+	observe, _ := policies.ObservePolicyOf(native)
 	name := kinds.ResourceName(native.GetKind(), native.GetName())
 	dependencies := dependenciesOf(template, name, pullSecrets, others)
 	raw, err := json.Marshal(template.Object)
@@ -49,7 +49,7 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 		},
 		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}, Dependencies: dependencies, Observe: observe},
 	}
-	for _, key := range asked {
+	for _, key := range propagatedAnnotations {
 		if value, ok := native.GetAnnotations()[key]; ok {
 			metav1.SetMetaDataAnnotation(&resource.ObjectMeta, key, value)
 		}
@@ -64,20 +64,20 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 	return resource, nil
 }
 
-// asked are the annotations that say how an object is to be propagated.
-var asked = []string{v1alpha1.ForceAnnotation, v1alpha1.RollAnnotation, v1alpha1.AdoptAnnotation, v1alpha1.DeletionAnnotation, v1alpha1.DriftAnnotation}
+// propagatedAnnotations are the annotations of a native object that its resource gets.
+var propagatedAnnotations = []string{v1alpha1.ForceAnnotation, v1alpha1.RollAnnotation, v1alpha1.AdoptAnnotation, v1alpha1.DeletionAnnotation, v1alpha1.DriftAnnotation}
 
-// revise makes the stored resource what it should be. Where it runs is not
-// intake's to change.
-func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
-	if current.Labels == nil { // somebody took them off
+// updateResource updates a stored resource with the desired one. Intake does not change
+// the target.
+func updateResource(current, desired *v1alpha1.KubernetesApplicationResource) {
+	if current.Labels == nil { // another writer removed them
 		current.Labels = map[string]string{}
 	}
 	maps.Copy(current.Labels, desired.Labels)
 	for key, value := range desired.Annotations {
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
 	}
-	for _, key := range asked {
+	for _, key := range propagatedAnnotations {
 		if _, still := desired.Annotations[key]; !still {
 			delete(current.Annotations, key)
 		}
@@ -86,12 +86,12 @@ func revise(current, desired *v1alpha1.KubernetesApplicationResource) {
 	if !equality.Semantic.DeepEqual(current.Spec.Dependencies, desired.Spec.Dependencies) {
 		current.Spec.Dependencies = desired.Spec.Dependencies
 	}
-	if !kinds.SameButForGeneration(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
+	if !kinds.EqualExceptGeneration(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
 		current.Spec.Template = desired.Spec.Template
 	}
 }
 
-// applicationFor returns the application of a front-door group.
+// applicationFor returns the application that groups native objects.
 func applicationFor(namespace string, member policies.Membership) *v1alpha2.KubernetesApplication {
 	return &v1alpha2.KubernetesApplication{
 		ObjectMeta: metav1.ObjectMeta{

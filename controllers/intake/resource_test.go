@@ -58,8 +58,8 @@ func TestResourceFor(t *testing.T) {
 		target *v1alpha1.TargetReference
 		want   *v1alpha1.KubernetesApplicationResource
 	}{
-		"Waiting": {reason: "What runs nowhere may go without asking anybody.", want: want(nil)},
-		"Placed":  {reason: "What is to run on a target stays until it is gone from there.", target: &v1alpha1.TargetReference{Name: "eu-1"}, want: want(&v1alpha1.TargetReference{Name: "eu-1"}, v1alpha1.PropagationFinalizer)},
+		"Waiting": {reason: "A resource without a target needs no finalizer.", want: want(nil)},
+		"Placed":  {reason: "A resource with a target stays until its object is deleted there.", target: &v1alpha1.TargetReference{Name: "eu-1"}, want: want(&v1alpha1.TargetReference{Name: "eu-1"}, v1alpha1.PropagationFinalizer)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestResourceFor(t *testing.T) {
 	}
 }
 
-func TestRevise(t *testing.T) {
+func TestUpdateResource(t *testing.T) {
 	stored := func(change func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
 		out, err := ResourceFor(kinds.Deployment{}, object(t, web), "shop", nil, nil, nil)
 		if err != nil {
@@ -99,27 +99,27 @@ func TestRevise(t *testing.T) {
 		current func(*v1alpha1.KubernetesApplicationResource)
 		want    func(*v1alpha1.KubernetesApplicationResource)
 	}{
-		"Same": {reason: "What is right stays as it is, down to the byte.", current: func(*v1alpha1.KubernetesApplicationResource) {}, want: func(*v1alpha1.KubernetesApplicationResource) {}},
-		"Reordered": {reason: "The API server writes JSON in its own way.", current: func(r *v1alpha1.KubernetesApplicationResource) {
+		"Same": {reason: "An equal resource stays as it is, byte for byte.", current: func(*v1alpha1.KubernetesApplicationResource) {}, want: func(*v1alpha1.KubernetesApplicationResource) {}},
+		"Reordered": {reason: "The API server may reorder JSON.", current: func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Spec.Template.Raw = append([]byte(" "), r.Spec.Template.Raw...)
 		}, want: func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Spec.Template.Raw = append([]byte(" "), r.Spec.Template.Raw...)
 		}},
-		"Changed": {reason: "What changed on the hub changes here.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"Old"}`) }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
-		"Damaged": {reason: "A template that cannot be read is replaced.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = nil }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
-		"Target": {reason: "Where it runs is not intake's to change.", current: func(r *v1alpha1.KubernetesApplicationResource) {
+		"Changed": {reason: "A changed template is updated.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"Old"}`) }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
+		"Damaged": {reason: "An unreadable template is replaced.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = nil }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
+		"Target": {reason: "Intake does not change the target.", current: func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Spec.TargetRef = &v1alpha1.TargetReference{Name: "eu-1"}
 		}, want: func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Spec.TargetRef = &v1alpha1.TargetReference{Name: "eu-1"}
 		}},
-		"Labels":     {reason: "Labels that somebody took off come back.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels = nil }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
-		"Others":     {reason: "Labels and annotations that others put on stay.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels["team"], r.Annotations["note"] = "a", "b" }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels["team"], r.Annotations["note"] = "a", "b" }},
-		"Finalizers": {reason: "So do their finalizers.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }},
+		"Labels":     {reason: "Removed labels come back.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels = nil }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
+		"Others":     {reason: "Labels and annotations of other writers stay.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels["team"], r.Annotations["note"] = "a", "b" }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels["team"], r.Annotations["note"] = "a", "b" }},
+		"Finalizers": {reason: "So do finalizers.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := stored(tc.current)
-			revise(got, stored(func(*v1alpha1.KubernetesApplicationResource) {}))
+			updateResource(got, stored(func(*v1alpha1.KubernetesApplicationResource) {}))
 			if diff := cmp.Diff(stored(tc.want), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
@@ -127,7 +127,7 @@ func TestRevise(t *testing.T) {
 	}
 }
 
-func TestCurrent(t *testing.T) {
+func TestHasCurrentTemplate(t *testing.T) {
 	replicaSet := func(change func(*corev1.PodTemplateSpec)) *appsv1.ReplicaSet {
 		out := &appsv1.ReplicaSet{}
 		out.Spec.Template.Labels = map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: "5d4f", v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}
@@ -139,18 +139,18 @@ func TestCurrent(t *testing.T) {
 		change func(*corev1.PodTemplateSpec)
 		want   bool
 	}{
-		"Same":  {reason: "The hash is the Deployment controller's mark, and no difference.", change: func(*corev1.PodTemplateSpec) {}, want: true},
-		"Label": {reason: "Without our label it is another template.", change: func(p *corev1.PodTemplateSpec) { delete(p.Labels, v1alpha1.ScheduleLabel) }},
-		"Image": {reason: "So it is with another image.", change: func(p *corev1.PodTemplateSpec) { p.Spec.Containers = []corev1.Container{{Image: "nginx"}} }},
+		"Same":  {reason: "The hash of the Deployment controller is no difference.", change: func(*corev1.PodTemplateSpec) {}, want: true},
+		"Label": {reason: "A template without the label is another one.", change: func(p *corev1.PodTemplateSpec) { delete(p.Labels, v1alpha1.ScheduleLabel) }},
+		"Image": {reason: "So is one with another image.", change: func(p *corev1.PodTemplateSpec) { p.Spec.Containers = []corev1.Container{{Image: "nginx"}} }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := current(object(t, web), replicaSet(tc.change)); got != tc.want {
+			if got := hasCurrentTemplate(object(t, web), replicaSet(tc.change)); got != tc.want {
 				t.Errorf("current = %t, want %t: %s", got, tc.want, tc.reason)
 			}
 		})
 	}
-	if current(object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {template: 5}}`), replicaSet(func(*corev1.PodTemplateSpec) {})) {
+	if hasCurrentTemplate(object(t, `{apiVersion: apps/v1, kind: Deployment, spec: {template: 5}}`), replicaSet(func(*corev1.PodTemplateSpec) {})) {
 		t.Error("a Deployment that cannot be read has a current ReplicaSet")
 	}
 }

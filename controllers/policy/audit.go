@@ -15,100 +15,103 @@ import (
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/policies/survey"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/simulate"
 )
 
 const (
-	// auditEvery is how long what exists may differ from what is told of it, when
-	// no watch of ours tells that it changed.
-	auditEvery = 10 * time.Minute
-	// auditAfter lets changes that come together be looked at together.
-	auditAfter = time.Second
-	// auditRest is how many times as long as it took an audit is followed by
-	// none: it takes a tenth of one processor at most.
-	auditRest = 9
+	// auditInterval is the time between two audits without an event. Some of the objects
+	// that policies read are not watched.
+	auditInterval = 10 * time.Minute
+	// auditDelay collects changes that come together into one audit.
+	auditDelay = time.Second
+	// auditPauseFactor bounds the cost of audits: a pause of that many times the duration
+	// of an audit follows it. Audits take a tenth of one processor at most.
+	auditPauseFactor = 9
 )
 
-// auditor asks the policies about what exists. It runs on the leader. Nothing
-// that runs is stopped by it.
+// auditor evaluates the policies for the existing objects. It runs on the leader, and
+// changes nothing but the status of the policies.
 type auditor struct {
-	feed   *Feed
-	cached cache.Cache
-	exempt string
-	dirty  chan struct{}
+	loader        *Loader
+	cached        cache.Cache
+	allowDefaults policies.AllowDefaults
+	pending       chan struct{}
 
-	mu     sync.Mutex
-	found  map[string]*policyv1alpha1.PolicyAudit
-	report func(policy string)
+	mu sync.Mutex
+	// last are the results of the last audit. They may be lost: the first audit after a
+	// restart makes them again.
+	last    map[string]*policyv1alpha1.PolicyAudit
+	changed func(policy string)
 }
 
-func newAuditor(mgr ctrl.Manager, feed *Feed, exempt string) *auditor {
-	return &auditor{feed: feed, cached: mgr.GetCache(), exempt: exempt, dirty: make(chan struct{}, 1)}
+func newAuditor(mgr ctrl.Manager, loader *Loader, allowDefaults policies.AllowDefaults) *auditor {
+	return &auditor{loader: loader, cached: mgr.GetCache(), allowDefaults: allowDefaults, pending: make(chan struct{}, 1)}
 }
 
-// of returns what was found of a policy; nil before it was looked for.
-func (a *auditor) of(policy string) *policyv1alpha1.PolicyAudit {
+// result returns the last result of a policy; nil before the first audit.
+func (a *auditor) result(policy string) *policyv1alpha1.PolicyAudit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.found[policy]
+	return a.last[policy]
 }
 
-// listen has somebody told of every policy of which something else was found.
-func (a *auditor) listen(report func(policy string)) {
+// onChange sets the function that is called for each policy whose result changed.
+func (a *auditor) onChange(changed func(policy string)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.report = report
+	a.changed = changed
 }
 
-// all returns what was found of every policy.
-func (a *auditor) all() map[string]*policyv1alpha1.PolicyAudit {
+// results returns the last result of every policy.
+func (a *auditor) results() map[string]*policyv1alpha1.PolicyAudit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.found
+	return a.last
 }
 
-func (a *auditor) touch() {
+func (a *auditor) enqueue() {
 	select {
-	case a.dirty <- struct{}{}:
+	case a.pending <- struct{}{}:
 	default:
 	}
 }
 
 // Start implements manager.Runnable.
 func (a *auditor) Start(ctx context.Context) error {
-	a.feed.Listen(func(string) { a.touch() })
+	a.loader.Listen(func(string) { a.enqueue() })
 	for _, object := range []client.Object{&v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}} {
 		informer, err := a.cached.GetInformer(ctx, object)
 		if err != nil {
-			return fmt.Errorf("watching what policies are asked about: %w", err)
+			return fmt.Errorf("watching the objects of an audit: %w", err)
 		}
-		if _, err := informer.AddEventHandler(a.watch()); err != nil {
-			return fmt.Errorf("watching what policies are asked about: %w", err)
+		if _, err := informer.AddEventHandler(a.eventHandler()); err != nil {
+			return fmt.Errorf("watching the objects of an audit: %w", err)
 		}
 	}
-	a.touch()
-	timer := time.NewTimer(auditEvery)
+	a.enqueue()
+	timer := time.NewTimer(auditInterval)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
-		case <-a.dirty:
-			if !sleep(ctx, auditAfter) {
+		case <-a.pending:
+			if !sleep(ctx, auditDelay) {
 				return nil
 			}
-			select { // what came meanwhile is seen as well
-			case <-a.dirty:
+			select { // changes during the delay are part of this audit
+			case <-a.pending:
 			default:
 			}
 		}
 		began := time.Now()
-		if err := a.run(ctx); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Could not audit what exists")
+		if err := a.audit(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Audit failed")
 		}
-		timer.Reset(auditEvery)
-		if !sleep(ctx, auditRest*time.Since(began)) {
+		timer.Reset(auditInterval)
+		if !sleep(ctx, auditPauseFactor*time.Since(began)) {
 			return nil
 		}
 	}
@@ -123,47 +126,51 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// watch is told what came, went, or changed otherwise than in status.
-func (a *auditor) watch() toolscache.ResourceEventHandler {
+// eventHandler queues an audit for every change except of a status.
+func (a *auditor) eventHandler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { a.touch() },
+		AddFunc: func(any) { a.enqueue() },
 		UpdateFunc: func(before, after any) {
-			was, ok := before.(client.Object)
-			is, ok2 := after.(client.Object)
-			if !ok || !ok2 || was.GetGeneration() != is.GetGeneration() || !labels.Equals(was.GetLabels(), is.GetLabels()) {
-				a.touch()
+			old, ok := before.(client.Object)
+			updated, ok2 := after.(client.Object)
+			if !ok || !ok2 || old.GetGeneration() != updated.GetGeneration() || !labels.Equals(old.GetLabels(), updated.GetLabels()) {
+				a.enqueue()
 			}
 		},
-		DeleteFunc: func(any) { a.touch() },
+		DeleteFunc: func(any) { a.enqueue() },
 	}
 }
 
-func (a *auditor) run(ctx context.Context) error {
-	world, err := World(ctx, a.cached, a.exempt)
+func (a *auditor) audit(ctx context.Context) error {
+	snapshot, err := Snapshot(ctx, a.cached, a.allowDefaults)
 	if err != nil {
 		return err
 	}
 	now := metav1.Now().Rfc3339Copy()
-	found := survey.Audit(ctx, a.feed.engine, world)
-	if found == nil {
-		return nil // told to stop
+	audits := simulate.Audit(ctx, a.loader.engine, snapshot, simulate.MaxStatusSample)
+	if audits == nil {
+		return nil // ctx ended
+	}
+	results := make(map[string]*policyv1alpha1.PolicyAudit, len(audits))
+	for name, result := range audits {
+		results[name] = result.Status()
+		results[name].LastRun = now
 	}
 	var changed []string
 	a.mu.Lock()
-	for name, audit := range found {
-		audit.LastRun = now
-		if !survey.Same(a.found[name], audit) {
+	for name, audit := range results {
+		if !simulate.SameAudit(a.last[name], audit) {
 			changed = append(changed, name)
 		}
 	}
-	a.found = found
-	report := a.report
+	a.last = results
+	notify := a.changed
 	a.mu.Unlock()
 	for _, name := range changed {
-		if report != nil { // else it is about to look at all of them
-			report(name)
+		if notify != nil { // else the controller is about to reconcile all of them
+			notify(name)
 		}
 	}
-	ctrl.LoggerFrom(ctx).V(1).Info("Audited what exists", "policies", len(found), "changed", len(changed))
+	ctrl.LoggerFrom(ctx).V(2).Info("Audited existing objects", "policies", len(results), "changed", len(changed))
 	return nil
 }

@@ -2,19 +2,18 @@ package policy
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
-	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// describe sets a policy's status from what the engine made of it. shipped is
-// the revision that this version of Portico brings under the policy's name, ""
-// when it brings none.
+// describe sets a policy's status from its state in the engine. shipped is the revision
+// of the policy that this version of Portico ships, "" if it ships none.
 func describe(policy *policyv1alpha1.Policy, state engine.State, shipped string) {
 	status := &policy.Status
 	status.ObservedGeneration = policy.Generation
@@ -68,51 +67,47 @@ func ready(policy *policyv1alpha1.Policy, state engine.State) metav1.Condition {
 	switch {
 	case state.OK():
 		out.Status, out.Reason = metav1.ConditionTrue, policyv1alpha1.ReasonActive
-		out.Message = "what spec says decides"
+		out.Message = "the policy in spec decides"
 		if policy.Spec.Type == policyv1alpha1.Library {
-			out.Message = "what spec says is what others import"
+			out.Message = "other policies import the library in spec"
 		}
 	case state.Serving != "":
 		out.Reason = policyv1alpha1.ReasonLastGoodServing
-		out.Message = fmt.Sprintf("revision %s decides, because what spec says cannot: %s", state.Serving, problems(state))
+		out.Message = fmt.Sprintf("revision %s decides, because the policy in spec is broken: %s", state.Serving, problems(state))
 	default:
 		out.Reason = policyv1alpha1.ReasonBroken
-		out.Message = fmt.Sprintf("no form of it works, and what it matches goes by failurePolicy %s: %s", policy.Spec.FailurePolicy, problems(state))
+		out.Message = fmt.Sprintf("no revision works, and failurePolicy %s decides: %s", policy.Spec.FailurePolicy, problems(state))
 		if policy.Spec.Type == policyv1alpha1.Library {
-			out.Message = "no form of it works, and what imports it is broken as well: " + problems(state)
+			out.Message = "no revision works, and the policies that import it are broken: " + problems(state)
 		}
 	}
 	return out
 }
 
 func customized(policy *policyv1alpha1.Policy, revision, shipped string) metav1.Condition {
-	out := metav1.Condition{Type: policyv1alpha1.Customized, Status: metav1.ConditionFalse, Reason: policyv1alpha1.ReasonAsShipped, Message: "it is as this version of Portico ships it"}
+	out := metav1.Condition{Type: policyv1alpha1.Customized, Status: metav1.ConditionFalse, Reason: policyv1alpha1.ReasonAsShipped, Message: "it equals the policy that this version of Portico ships"}
 	switch {
 	case policy.Annotations[policyv1alpha1.EmbeddedRevisionAnnotation] != revision:
 		out.Status, out.Reason = metav1.ConditionTrue, policyv1alpha1.ReasonEdited
-		out.Message = fmt.Sprintf("it was edited, and upgrades leave it alone; this version of Portico ships revision %s, and creates it anew when the policy is deleted", shipped)
+		out.Message = fmt.Sprintf("it was edited, so upgrades do not change it; this version of Portico ships revision %s, and creates it again if you delete the policy", shipped)
 	case revision != shipped:
-		out.Message = "it is as an earlier version of Portico shipped it, and about to be upgraded"
+		out.Message = "it equals the policy of an earlier version of Portico, and is being upgraded"
 	}
 	return out
 }
 
-// maxProblems is how much of a long list a condition carries. Admission tells all.
+// maxProblems bounds the problems in a condition, in bytes. Admission lists all of them.
 const maxProblems = 4096
 
 func problems(state engine.State) string {
 	if state.OK() {
 		return ""
 	}
-	text := state.Err().Error()
-	if len(text) > maxProblems {
-		text = strings.ToValidUTF8(text[:maxProblems], "") + "..."
-	}
-	return text
+	return policies.Shorten(state.Err().Error(), maxProblems)
 }
 
-// story is what changed between two statuses of a policy.
-func story(before, after policyv1alpha1.PolicyStatus) []narrate.Event {
+// statusEvents returns the events of a changed status.
+func statusEvents(before, after policyv1alpha1.PolicyStatus) []events.Event {
 	was := meta.FindStatusCondition(before.Conditions, policyv1alpha1.Ready)
 	is := meta.FindStatusCondition(after.Conditions, policyv1alpha1.Ready)
 	switch {
@@ -122,9 +117,9 @@ func story(before, after policyv1alpha1.PolicyStatus) []narrate.Event {
 		if was != nil && was.Reason == is.Reason && was.Message == is.Message {
 			return nil
 		}
-		return []narrate.Event{{Warning: true, Reason: is.Reason, Note: is.Message}}
+		return []events.Event{{Warning: true, Reason: is.Reason, Note: is.Message}}
 	case was == nil || was.Status != is.Status || before.Revision != after.Revision:
-		return []narrate.Event{{Reason: is.Reason, Note: fmt.Sprintf("revision %s decides", after.Revision)}}
+		return []events.Event{{Reason: is.Reason, Note: fmt.Sprintf("revision %s decides", after.Revision)}}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
-	"github.com/portico-io/portico/controllers/narrate"
+	"github.com/portico-io/portico/controllers/events"
 	"github.com/portico-io/portico/policies/engine"
 )
 
@@ -31,7 +31,7 @@ func written(modules ...string) *policyv1alpha1.Policy {
 	return policy
 }
 
-// conditions are a policy's, as type=status/reason.
+// conditions returns the conditions of a policy, as type=status/reason.
 func conditions(status policyv1alpha1.PolicyStatus) map[string]string {
 	out := map[string]string{}
 	for _, c := range status.Conditions {
@@ -48,37 +48,37 @@ func TestDescribe(t *testing.T) {
 		want     map[string]string
 		revision string
 		summary  string
-		says     string
+		message  string
 	}{
 		"Good": {
-			reason:   "What spec says decides.",
+			reason:   "The policy in spec decides.",
 			forms:    []*policyv1alpha1.Policy{good},
 			want:     map[string]string{"Ready": "True/Active", "Compiled": "True/Compiled", "TestsPassed": "True/Passed"},
-			revision: engine.Revision(good.Spec), summary: "1/1", says: "what spec says decides",
+			revision: engine.Revision(good.Spec), summary: "1/1", message: "the policy in spec decides",
 		},
 		"NoTests": {
-			reason:   "Tests that are not there are neither good nor bad.",
+			reason:   "Without tests, TestsPassed is unknown.",
 			forms:    []*policyv1alpha1.Policy{written(rules)},
 			want:     map[string]string{"Ready": "True/Active", "Compiled": "True/Compiled", "TestsPassed": "Unknown/NoTests"},
-			revision: engine.Revision(written(rules).Spec), summary: "0/0", says: "what spec says decides",
+			revision: engine.Revision(written(rules).Spec), summary: "0/0", message: "the policy in spec decides",
 		},
 		"LastGood": {
-			reason:   "A form that does not compile replaces nothing, and says where it is wrong.",
+			reason:   "A revision that does not compile does not replace the last good one.",
 			forms:    []*policyv1alpha1.Policy{good, written(broken, tests)},
 			want:     map[string]string{"Ready": "False/LastGoodServing", "Compiled": "False/NotCompiled", "TestsPassed": "Unknown/NotCompiled"},
-			revision: engine.Revision(good.Spec), says: "revision " + engine.Revision(good.Spec) + " decides, because what spec says cannot: x.rego:3:",
+			revision: engine.Revision(good.Spec), message: "revision " + engine.Revision(good.Spec) + " decides, because the policy in spec is broken: x.rego:3:",
 		},
 		"FailingTests": {
-			reason:   "Nor does one whose tests fail.",
+			reason:   "Nor does a revision whose tests fail.",
 			forms:    []*policyv1alpha1.Policy{good, written(rules, failing)},
 			want:     map[string]string{"Ready": "False/LastGoodServing", "Compiled": "True/Compiled", "TestsPassed": "False/Failed"},
-			revision: engine.Revision(good.Spec), summary: "0/1", says: "test_no",
+			revision: engine.Revision(good.Spec), summary: "0/1", message: "test_no",
 		},
 		"NeverGood": {
-			reason: "Without a form that works, failurePolicy decides.",
-			forms:  []*policyv1alpha1.Policy{written(broken)},
-			want:   map[string]string{"Ready": "False/Broken", "Compiled": "False/NotCompiled", "TestsPassed": "Unknown/NotCompiled"},
-			says:   "no form of it works, and what it matches goes by failurePolicy Fail: x.rego:3:",
+			reason:  "Without a working revision, failurePolicy decides.",
+			forms:   []*policyv1alpha1.Policy{written(broken)},
+			want:    map[string]string{"Ready": "False/Broken", "Compiled": "False/NotCompiled", "TestsPassed": "Unknown/NotCompiled"},
+			message: "no revision works, and failurePolicy Fail decides: x.rego:3:",
 		},
 	}
 	for name, tc := range cases {
@@ -101,13 +101,13 @@ func TestDescribe(t *testing.T) {
 			if got.Revision != tc.revision || summary != tc.summary || got.Engine != engine.Version || got.ObservedGeneration != 3 {
 				t.Errorf("%s\nstatus is %+v", tc.reason, got)
 			}
-			if says := meta.FindStatusCondition(got.Conditions, policyv1alpha1.Ready).Message; !strings.Contains(says, tc.says) {
-				t.Errorf("%s\nit says %q, want %q", tc.reason, says, tc.says)
+			if message := meta.FindStatusCondition(got.Conditions, policyv1alpha1.Ready).Message; !strings.Contains(message, tc.message) {
+				t.Errorf("%s\nmessage %q, want %q", tc.reason, message, tc.message)
 			}
-			again := policy.DeepCopy()
-			describe(again, state, "")
-			if diff := cmp.Diff(policy, again); diff != "" {
-				t.Errorf("describing it again changes it: %s", diff)
+			twice := policy.DeepCopy()
+			describe(twice, state, "")
+			if diff := cmp.Diff(policy, twice); diff != "" {
+				t.Errorf("describing the policy twice changes its status: %s", diff)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestCustomized(t *testing.T) {
 	}
 }
 
-func TestStory(t *testing.T) {
+func TestStatusEvents(t *testing.T) {
 	status := func(revision string, ready metav1.ConditionStatus, reason, message string) policyv1alpha1.PolicyStatus {
 		return policyv1alpha1.PolicyStatus{Revision: revision, Conditions: []metav1.Condition{{Type: policyv1alpha1.Ready, Status: ready, Reason: reason, Message: message}}}
 	}
@@ -145,19 +145,19 @@ func TestStory(t *testing.T) {
 	bad, worse := status("a", "False", "LastGoodServing", "x.rego:3: no"), status("a", "False", "LastGoodServing", "x.rego:4: no")
 	cases := map[string]struct {
 		before, after policyv1alpha1.PolicyStatus
-		want          []narrate.Event
+		want          []events.Event
 	}{
 		"Nothing": {},
-		"First":   {after: good, want: []narrate.Event{{Reason: "Active", Note: "revision a decides"}}},
+		"First":   {after: good, want: []events.Event{{Reason: "Active", Note: "revision a decides"}}},
 		"Same":    {before: good, after: good},
-		"Changed": {before: good, after: newer, want: []narrate.Event{{Reason: "Active", Note: "revision b decides"}}},
-		"Broken":  {before: good, after: bad, want: []narrate.Event{{Warning: true, Reason: "LastGoodServing", Note: "x.rego:3: no"}}},
+		"Changed": {before: good, after: newer, want: []events.Event{{Reason: "Active", Note: "revision b decides"}}},
+		"Broken":  {before: good, after: bad, want: []events.Event{{Warning: true, Reason: "LastGoodServing", Note: "x.rego:3: no"}}},
 		"Still":   {before: bad, after: bad},
-		"Worse":   {before: bad, after: worse, want: []narrate.Event{{Warning: true, Reason: "LastGoodServing", Note: "x.rego:4: no"}}},
-		"Mended":  {before: bad, after: good, want: []narrate.Event{{Reason: "Active", Note: "revision a decides"}}},
+		"Worse":   {before: bad, after: worse, want: []events.Event{{Warning: true, Reason: "LastGoodServing", Note: "x.rego:4: no"}}},
+		"Mended":  {before: bad, after: good, want: []events.Event{{Reason: "Active", Note: "revision a decides"}}},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(tc.want, story(tc.before, tc.after)); diff != "" {
+		if diff := cmp.Diff(tc.want, statusEvents(tc.before, tc.after)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// Metrics are read off the engine when they are asked for, so that they are
-// true of every replica, and of none that is gone.
+// Metrics reads the engine at each scrape, so that the metrics are current on every
+// replica.
 type Metrics struct {
 	engine      *engine.Engine
 	info, ready *prometheus.Desc
 }
 
-// NewMetrics returns a collector of what an engine has in force.
+// NewMetrics returns a collector of the policies of an engine.
 func NewMetrics(e *engine.Engine) *Metrics {
 	return &Metrics{
 		engine: e,
@@ -42,7 +42,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// violations collects what the last audit found. Only the leader has any.
+// violations collects the results of the last audit. Only the leader has one.
 type violations struct{ audits *auditor }
 
 var violationsDesc = prometheus.NewDesc("policy_violations",
@@ -53,7 +53,7 @@ func (v violations) Describe(to chan<- *prometheus.Desc) { to <- violationsDesc 
 
 // Collect implements prometheus.Collector.
 func (v violations) Collect(to chan<- prometheus.Metric) {
-	for policy, audit := range v.audits.all() {
+	for policy, audit := range v.audits.results() {
 		to <- prometheus.MustNewConstMetric(violationsDesc, prometheus.GaugeValue, float64(audit.Violations), policy)
 	}
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,35 +14,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
-	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/controllers/retry"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/engine"
-	"github.com/portico-io/portico/policies/survey"
+	"github.com/portico-io/portico/policies/simulate"
 )
 
 // +kubebuilder:rbac:groups=policy.workload.crossplane.io,resources=policies,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=policy.workload.crossplane.io,resources=policies/status,verbs=patch
 
-// Controller reports what became of each policy. It runs on the leader, and
-// reports what the leader's engine made of it: every replica has the same.
+// Controller writes the status of policies, and creates and upgrades the policies that
+// Portico ships. It runs on the leader, and reports the state of the leader's engine: the
+// engines of all replicas have the same policies.
 type Controller struct {
 	hub      client.Client
+	writer   reconciler.Writer
 	engine   *engine.Engine
-	recorder events.EventRecorder
+	recorder events.Recorder
 	shipped  map[string]*policyv1alpha1.Policy
 	audits   *auditor
 }
 
-// SetupWithManager adds the controllers that only the leader runs. exempt is the
-// namespace that never meets a policy.
-func SetupWithManager(mgr ctrl.Manager, feed *Feed, exempt string) error {
+// SetupWithManager adds the controller and the audit, which run on the leader. Policies
+// are not evaluated for the namespace portico, in which Portico runs.
+func SetupWithManager(mgr ctrl.Manager, loader *Loader, portico string) error {
 	shipped, err := shippedByName()
 	if err != nil {
 		return err
 	}
 	c := &Controller{
-		hub: mgr.GetClient(), engine: feed.engine, recorder: mgr.GetEventRecorder("portico"),
-		shipped: shipped, audits: newAuditor(mgr, feed, exempt),
+		hub: mgr.GetClient(), writer: reconciler.Writer{Client: mgr.GetClient(), Owner: policyv1alpha1.PolicyManager},
+		engine: loader.engine, recorder: mgr.GetEventRecorder("portico"),
+		shipped: shipped, audits: newAuditor(mgr, loader, policies.AllowDefaults{PorticoNamespace: portico}),
 	}
 	if err := mgr.Add(c.audits); err != nil {
 		return fmt.Errorf("adding the audit: %w", err)
@@ -53,63 +56,73 @@ func SetupWithManager(mgr ctrl.Manager, feed *Feed, exempt string) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("policy").
-		// Its own reports wake it as well: one that was made from a cache that
-		// was behind is looked at again once the cache has it.
+		// The status is watched too: a status that was computed from an old cache is
+		// computed again with the newer object.
 		For(&policyv1alpha1.Policy{}).
 		WatchesRawSource(source.TypedFunc[reconcile.Request](func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			report := func(policy string) { q.Add(request(policy)) }
-			feed.Listen(report)
-			c.audits.listen(report)
+			enqueue := func(policy string) { q.Add(request(policy)) }
+			loader.Listen(enqueue)
+			c.audits.onChange(enqueue)
 			for name := range shipped {
-				q.Add(request(name))
+				enqueue(name)
 			}
 			return nil
 		})).
-		Complete(retry.Quietly(c))
+		Complete(reconciler.RetryOnConflict(c))
 }
 
 func request(policy string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: policy}}
 }
 
-// Reconcile sees to one policy: that it is there, if Portico ships it, and that
-// its status is true.
+// scope is the state of one reconcile. The steps set the status in memory.
+type scope struct {
+	policy *policyv1alpha1.Policy
+	before *policyv1alpha1.Policy
+}
+
+// Reconcile creates or upgrades a shipped policy, and writes the status of a policy.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	policy := &policyv1alpha1.Policy{}
 	err := c.hub.Get(ctx, req.NamespacedName, policy)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, err
-	}
-	if err != nil {
-		return c.create(ctx, req.Name)
-	}
-	if policy.DeletionTimestamp != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return reconciler.Result(c.createShipped(ctx, req.Name))
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading policy %s: %w", req.Name, err)
+	case policy.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil
 	}
-	if upgraded, err := c.upgrade(ctx, policy); err != nil || upgraded {
-		return reconcile.Result{}, err
-	}
-	state, known := c.engine.Policy(policy.Name)
-	if !known || state.Revision != engine.Revision(policy.Spec) {
-		return reconcile.Result{}, nil // the feed is about to tell
-	}
-	return reconcile.Result{}, c.report(ctx, policy, state)
+	return reconciler.Run(ctx, &scope{policy: policy, before: policy.DeepCopy()}, []reconciler.Step[*scope]{
+		{Name: "upgrade", Run: c.upgradeShipped},
+		{Name: "describe", Run: c.describe},
+		{Name: "add audit", Run: c.addAudit},
+	}, c.patchStatus)
 }
 
-// report writes the status when it changed.
-func (c *Controller) report(ctx context.Context, policy *policyv1alpha1.Policy, state engine.State) error {
-	before := policy.DeepCopy()
-	describe(policy, state, c.shippedRevision(policy.Name))
-	if audit := c.audits.of(policy.Name); audit != nil && !survey.Same(audit, policy.Status.Audit) {
-		policy.Status.Audit = audit.DeepCopy() // when it was last run is no news
+// describe sets the status from the state of the engine.
+func (c *Controller) describe(_ context.Context, s *scope) error {
+	state, known := c.engine.Policy(s.policy.Name)
+	if !known || state.Revision != engine.Revision(s.policy.Spec) {
+		return reconciler.ErrDone // the loader queues the policy once it has this revision
 	}
-	if equality.Semantic.DeepEqual(before.Status, policy.Status) {
-		return nil
-	}
-	err := c.hub.Status().Patch(ctx, policy, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(policyv1alpha1.PolicyManager))
-	if err != nil {
-		return fmt.Errorf("writing the status of policy %s: %w", policy.Name, err)
-	}
-	narrate.Tell(c.recorder, policy, "Decide", story(before.Status, policy.Status)...)
+	describe(s.policy, state, c.shippedRevision(s.policy.Name))
 	return nil
+}
+
+// addAudit sets the result of the last audit, if it changed. The time of the audit alone
+// is no change.
+func (c *Controller) addAudit(_ context.Context, s *scope) error {
+	if audit := c.audits.result(s.policy.Name); audit != nil && !simulate.SameAudit(audit, s.policy.Status.Audit) {
+		s.policy.Status.Audit = audit.DeepCopy()
+	}
+	return nil
+}
+
+func (c *Controller) patchStatus(ctx context.Context, s *scope) error {
+	written, err := c.writer.PatchStatus(ctx, s.before, s.policy)
+	if written {
+		events.Emit(c.recorder, s.policy, "Decide", statusEvents(s.before.Status, s.policy.Status)...)
+	}
+	return err
 }

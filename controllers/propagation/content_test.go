@@ -5,8 +5,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/reconciler"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,18 +19,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
-// standsFor is the resource of Secret sql, whose UID is s1.
-func standsFor(t *testing.T) *v1alpha1.KubernetesApplicationResource {
+// contentResource is the resource of Secret sql, whose UID is s1.
+func contentResource(t *testing.T) *v1alpha1.KubernetesApplicationResource {
 	t.Helper()
-	out := templated(t, `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: team-a}, type: Opaque}`)
+	out := resourceWith(t, `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: team-a}, type: Opaque}`)
 	out.Name = "sql-secret"
 	out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "sql", UID: "s1", Controller: new(true)}}
 	return out
 }
 
-func TestWeigh(t *testing.T) {
+func TestResolveContent(t *testing.T) {
 	native := func(change func(*corev1.Secret)) *corev1.Secret {
 		out := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "sql", UID: "s1", Labels: map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}},
@@ -35,7 +41,7 @@ func TestWeigh(t *testing.T) {
 		return out
 	}
 	key := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "eu-1"}}
-	key.Spec.ConnectionSecretRef = &corev1.LocalObjectReference{Name: "sql"}
+	key.Spec.ConnectionSecretRef = &v1alpha1.SecretReference{Name: "sql"}
 	cases := map[string]struct {
 		reason string
 		hub    []client.Object
@@ -44,9 +50,9 @@ func TestWeigh(t *testing.T) {
 	}{
 		"Labelled":   {reason: "What is labelled is sent.", hub: []client.Object{native(func(*corev1.Secret) {})}, sent: true},
 		"Gone":       {reason: "What is not there is not.", why: v1alpha1.ReasonApplying},
-		"Anew":       {reason: "Nor is another of its name.", hub: []client.Object{native(func(s *corev1.Secret) { s.UID = "s2" })}, why: v1alpha1.ReasonApplying},
-		"Unlabelled": {reason: "Nor is what nobody asked for.", hub: []client.Object{native(func(s *corev1.Secret) { s.Labels = nil })}, why: v1alpha1.ReasonApplying},
-		"Token":      {reason: "Nor is what opens the hub.", hub: []client.Object{native(func(s *corev1.Secret) { s.Type = corev1.SecretTypeServiceAccountToken })}, why: v1alpha1.ReasonNeverSent},
+		"Anew":       {reason: "Nor is another of its name.", hub: []client.Object{native(func(src *corev1.Secret) { src.UID = "s2" })}, why: v1alpha1.ReasonApplying},
+		"Unlabelled": {reason: "Nor is what nobody asked for.", hub: []client.Object{native(func(src *corev1.Secret) { src.Labels = nil })}, why: v1alpha1.ReasonApplying},
+		"Token":      {reason: "Nor is what opens the hub.", hub: []client.Object{native(func(src *corev1.Secret) { src.Type = corev1.SecretTypeServiceAccountToken })}, why: v1alpha1.ReasonNeverSent},
 		"Key":        {reason: "Nor is what opens a target.", hub: []client.Object{native(func(*corev1.Secret) {}), key}, why: v1alpha1.ReasonNeverSent},
 	}
 	for name, tc := range cases {
@@ -57,51 +63,52 @@ func TestWeigh(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.hub...).Build()
-			c := &Controller{hub: hub, live: hub, options: Options{HubID: hubID}}
-			j := &journey{resource: standsFor(t), standing: absent}
-			if err := c.template(t.Context(), j); err != nil {
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.hub...).
+				WithIndex(&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, func(o client.Object) []string { return policies.ConnectionSecretKeys(o) }).Build()
+			c := newController(base{hub: hub, live: hub, options: Options{HubID: testHub}}, nil)
+			s := &scope{resource: contentResource(t), state: plan.Absent}
+			if err := c.buildDesired(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			before := digestOf(j.desired)
-			err := c.weigh(t.Context(), j)
-			if _, early := j.desired.Object["data"]; early {
+			before := plan.DigestOf(s.desired)
+			err := c.sources.resolveContent(t.Context(), s)
+			if _, early := s.desired.Object["data"]; early {
 				t.Error("what is in it was put where it is not needed")
 			}
 			if !tc.sent {
-				synced := meta.FindStatusCondition(j.resource.Status.Conditions, v1alpha1.Synced)
-				if !errors.Is(err, errWait) || j.content != nil || synced == nil || synced.Reason != tc.why {
+				synced := meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Synced)
+				if !errors.Is(err, reconciler.ErrDone) || s.content != nil || synced == nil || synced.Reason != tc.why {
 					t.Errorf("%s\nended with %v, and says %v", tc.reason, err, synced)
 				}
 				return
 			}
-			if err != nil || j.content == nil {
+			if err != nil || s.content == nil {
 				t.Fatalf("%s\nended with %v", tc.reason, err)
 			}
-			if err := c.fill(t.Context(), j); err != nil {
+			if err := c.applier.fillContent(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			if revision, digest := contentSign(j.desired); revision != 1 || digest != j.content.digest || digestOf(j.desired) == before {
+			if revision, digest := plan.ContentRevisionOf(s.desired); revision != 1 || digest != s.content.Digest || plan.DigestOf(s.desired) == before {
 				t.Errorf("%s\nsigned as revision %d, %s", tc.reason, revision, digest)
 			}
-			if diff := cmp.Diff(map[string]any{"a": "Yg=="}, j.desired.Object["data"]); diff != "" {
+			if diff := cmp.Diff(map[string]any{"a": "Yg=="}, s.desired.Object["data"]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 
 			// A second look at the same, which the target has, reads nothing.
-			again := &journey{resource: standsFor(t), observed: j.desired, standing: inSync}
-			if err := c.template(t.Context(), again); err != nil {
+			second := &scope{resource: contentResource(t), observed: s.desired, state: plan.InSync}
+			if err := c.buildDesired(t.Context(), second); err != nil {
 				t.Fatal(err)
 			}
 			c.live = nil
-			if err := errors.Join(c.weigh(t.Context(), again), c.fill(t.Context(), again)); err != nil || digestOf(again.desired) != digestOf(j.desired) {
-				t.Errorf("what did not change ended with %v, and another digest: %t", err, digestOf(again.desired) != digestOf(j.desired))
+			if err := errors.Join(c.sources.resolveContent(t.Context(), second), c.applier.fillContent(t.Context(), second)); err != nil || plan.DigestOf(second.desired) != plan.DigestOf(s.desired) {
+				t.Errorf("what did not change ended with %v, and another digest: %t", err, plan.DigestOf(second.desired) != plan.DigestOf(s.desired))
 			}
 		})
 	}
 }
 
-func TestMarkCounts(t *testing.T) {
+func TestSetContentRevision(t *testing.T) {
 	seen := func(sign string) *unstructured.Unstructured {
 		out := &unstructured.Unstructured{Object: map[string]any{}}
 		out.SetAnnotations(map[string]string{v1alpha1.ContentAnnotation: sign})
@@ -123,25 +130,14 @@ func TestMarkCounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			j := &journey{resource: standsFor(t), observed: tc.observed, content: &luggage{digest: "same"}}
-			j.resource.Status.ContentRevision = tc.reported
-			if err := (&Controller{}).template(t.Context(), j); err != nil {
+			s := &scope{resource: contentResource(t), observed: tc.observed, content: &plan.Dependency{Digest: "same"}}
+			s.resource.Status.ContentRevision = tc.reported
+			if err := (&base{}).buildDesired(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			if err := j.mark(); err != nil || j.revision != tc.want {
-				t.Errorf("%s\nwant %d, got %d, %v", tc.reason, tc.want, j.revision, err)
+			if err := s.setContentRevision(); err != nil || s.revision != tc.want {
+				t.Errorf("%s\nwant %d, got %d, %v", tc.reason, tc.want, s.revision, err)
 			}
 		})
-	}
-}
-
-func TestIndexDependencies(t *testing.T) {
-	resource := standsFor(t)
-	resource.Spec.Dependencies = []v1alpha1.Dependency{{Kind: "ConfigMap", Name: "a", Native: true}}
-	if diff := cmp.Diff([]string{"ConfigMap/a", "Secret/sql"}, IndexDependencies(resource)); diff != "" {
-		t.Errorf("want what it needs, and what it stands for\n%s", diff)
-	}
-	if got := luggageOf(resource, resource.Spec.Dependencies[0]).copy; got != "a" {
-		t.Errorf("what travels by itself is looked for as %s", got)
 	}
 }

@@ -11,6 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/reconciler"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,11 +46,13 @@ func controllerOn(t *testing.T, objects ...client.Object) *Controller {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	return &Controller{
-		hub: hub, live: hub, cache: lister{reader: hub}, clusters: clusters.New(clusters.Options{}),
-		options: Options{HubID: hubID, Frontier: policies.Frontier{Portico: "portico-system"}},
-	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }).
+		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.PrerequisiteIndex, IndexPrerequisite).Build()
+	return newController(base{
+		hub: hub, live: hub, clusters: clusters.New(clusters.Options{}),
+		options: Options{HubID: testHub, AllowDefaults: policies.AllowDefaults{PorticoNamespace: "portico-system"}},
+	}, lister{reader: hub})
 }
 
 // moving is a resource of application shop, on its way from one target to
@@ -73,8 +79,8 @@ func published(name string, edits ...func(*v1alpha1.KubernetesTarget)) *v1alpha1
 	return out
 }
 
-// TestArrived asks whether "web" may be deleted on target old.
-func TestArrived(t *testing.T) {
+// TestWaitForApplication asks whether "web" may be deleted on target old.
+func TestWaitForApplication(t *testing.T) {
 	deleted := func(o client.Object) {
 		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1e9, 0)})
 		o.SetFinalizers([]string{v1alpha1.PropagationFinalizer})
@@ -87,8 +93,8 @@ func TestArrived(t *testing.T) {
 	deleted(dying)
 	gone := moving("db", "old", "new", "old")
 	deleted(gone)
-	stranger := moving("db", "old", "new", "old")
-	stranger.Labels[v1alpha1.ApplicationLabel] = "blog"
+	foreign := moving("db", "old", "new", "old")
+	foreign.Labels[v1alpha1.ApplicationLabel] = "blog"
 	cases := map[string]struct {
 		reason string
 		web    *v1alpha1.KubernetesApplicationResource
@@ -97,17 +103,17 @@ func TestArrived(t *testing.T) {
 		want   error
 	}{
 		"Ready":         {reason: "It runs on the new one.", web: moving("web", "old", "new", "new")},
-		"NotReady":      {reason: "It does not yet.", web: moving("web", "old", "new", "old"), want: errNotArrived},
+		"NotReady":      {reason: "It does not yet.", web: moving("web", "old", "new", "old"), want: reconciler.RequeueAfter(pollInterval)},
 		"OtherReady":    {reason: "All of the application does.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "new")}},
-		"OtherNotReady": {reason: "Its database does not yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "old")}, want: errNotArrived},
+		"OtherNotReady": {reason: "Its database does not yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "old")}, want: reconciler.RequeueAfter(pollInterval)},
 		"OtherLeft":     {reason: "Its database has left already.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "new", "new")}},
-		"OtherNotBegun": {reason: "Its database has not set out.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "old", "old")}, want: errNotArrived},
+		"OtherNotBegun": {reason: "Its database has not set out.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "old", "old")}, want: reconciler.RequeueAfter(pollInterval)},
 		"OtherGoes":     {reason: "What is being deleted is not waited for.", web: moving("web", "old", "new", "new"), others: []client.Object{gone}},
-		"OtherStranger": {reason: "Nor is what belongs to others.", web: moving("web", "old", "new", "new"), others: []client.Object{stranger}},
+		"OtherStranger": {reason: "Nor is what belongs to others.", web: moving("web", "old", "new", "new"), others: []client.Object{foreign}},
 		"Deleted":       {reason: "What is deleted waits for nothing.", web: dying},
-		"TurnedBack":    {reason: "It turned back, and the cache does not know.", web: moving("web", "new", "old", "old"), cached: moving("web", "old", "new", "new"), want: errWait},
-		"Unplaced":      {reason: "The one it went to was released.", web: moving("web", "old", "", ""), want: errWait},
-		"GivenUp":       {reason: "What is on a target that is given up stays behind there.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", given)}, want: errWait},
+		"TurnedBack":    {reason: "It turned back, and the cache does not know.", web: moving("web", "new", "old", "old"), cached: moving("web", "old", "new", "new"), want: reconciler.ErrDone},
+		"Unplaced":      {reason: "The one it went to was released.", web: moving("web", "old", "", ""), want: reconciler.ErrDone},
+		"GivenUp":       {reason: "What is on a target that is given up stays behind there.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", given)}, want: reconciler.ErrDone},
 		"DeletedInUse":  {reason: "Without a release, deletion takes along what it can.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) { deleted(o) })}},
 		"ReleasedNotYet": {reason: "A release is for deletion, and does nothing before.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) {
 			o.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
@@ -120,16 +126,22 @@ func TestArrived(t *testing.T) {
 			if seen == nil {
 				seen = tc.web
 			}
-			j := &journey{target: types.NamespacedName{Namespace: "team-a", Name: "old"}, resource: seen.DeepCopy()}
-			if err := c.arrived(t.Context(), j); !errors.Is(err, tc.want) {
+			c.memory.Progress.Set(seen)
+			for _, other := range tc.others {
+				if other, ok := other.(*v1alpha1.KubernetesApplicationResource); ok {
+					c.memory.Progress.Set(other)
+				}
+			}
+			s := &scope{target: types.NamespacedName{Namespace: "team-a", Name: "old"}, resource: seen.DeepCopy()}
+			if err := c.remover.waitForApplication(t.Context(), s); !errors.Is(err, tc.want) {
 				t.Errorf("%s It says %v, want %v", tc.reason, err, tc.want)
 			}
 		})
 	}
 }
 
-// TestWhere says where a resource of application shop is, seen from target new.
-func TestWhere(t *testing.T) {
+// TestScheduledMessage says where a resource of application shop is, seen from target new.
+func TestScheduledMessage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resource *v1alpha1.KubernetesApplicationResource
 		want     string
@@ -138,8 +150,8 @@ func TestWhere(t *testing.T) {
 		"Moves":   {moving("web", "old", "new", "old"), "application shop moves from target old to target new"},
 		"OldAway": {moving("web", "old", "new", "new"), "application shop runs on target new; what is left on target old is deleted when that can be reached"},
 	} {
-		j := &journey{target: types.NamespacedName{Namespace: "team-a", Name: "new"}, resource: tc.resource}
-		if got := controllerOn(t).where(j); got != tc.want {
+		s := &scope{target: types.NamespacedName{Namespace: "team-a", Name: "new"}, resource: tc.resource}
+		if got := controllerOn(t).observer.scheduledMessage(s); got != tc.want {
 			t.Errorf("%s: it says %q, want %q", name, got, tc.want)
 		}
 	}
@@ -147,7 +159,7 @@ func TestWhere(t *testing.T) {
 
 // connected is a connection to a target that knows ConfigMaps, which have
 // namespaces, and Namespaces, which have none.
-func connected(t *testing.T, c *Controller, target types.NamespacedName) *clusters.Connection {
+func connected(t *testing.T, c *Controller, target types.NamespacedName) *clusters.TargetConnection {
 	t.Helper()
 	answers := map[string]any{
 		"/version": version.Info{GitVersion: "v1.36.3"},
@@ -167,12 +179,12 @@ func connected(t *testing.T, c *Controller, target types.NamespacedName) *cluste
 		_ = json.NewEncoder(w).Encode(answer) // the client says what is wrong
 	}))
 	t.Cleanup(server.Close)
-	way := clusters.Way{Connection: &credentials.Connection{Config: &rest.Config{Host: server.URL}}, Digest: "1"}
-	if err := c.clusters.Connect(t.Context(), target, way); err != nil {
+	config := clusters.ConnectionConfig{Connection: &credentials.Connection{Config: &rest.Config{Host: server.URL}, AddressRules: credentials.AddressRules{AllowLocal: true}}, Digest: "1"}
+	if err := c.clusters.Connect(t.Context(), target, config); err != nil {
 		t.Fatal(err)
 	}
 	connection, err := c.clusters.Get(target)
-	for err == nil && !connection.State().Up() && t.Context().Err() == nil {
+	for err == nil && !connection.State().IsReachable() && t.Context().Err() == nil {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if err != nil {
@@ -181,12 +193,14 @@ func connected(t *testing.T, c *Controller, target types.NamespacedName) *cluste
 	return connection
 }
 
-// TestPermit asks a target whether it lets an object in that is not there yet.
-func TestPermit(t *testing.T) {
+// TestCheckAllowed asks a target whether it lets an object in that is not there yet.
+func TestCheckAllowed(t *testing.T) {
 	cases := map[string]struct {
 		reason, template string
 		allow            *v1alpha1.Allowance
-		want             string // of condition Synced; empty when it is let in
+		deleted          bool       // the target
+		state            plan.State // of the object there; absent by default
+		want             string     // of condition Synced; empty when it is let in
 	}{
 		"Open":      {reason: "By default, what has a namespace may come.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`},
 		"System":    {reason: "But not to the cluster's own.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`, want: "target eu-1 does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
@@ -194,30 +208,41 @@ func TestPermit(t *testing.T) {
 		"Scope":     {reason: "The target knows which kinds have namespaces, whatever the template feigns.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: shop}}`, want: `target eu-1 does not allow Namespace; its spec.allow.kinds would have to list {group: "", kind: Namespace}`},
 		"Named":     {reason: "Such a kind may come when it is named.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Namespace"}}}},
 		"Default":   {reason: "Without a namespace it goes to default.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Namespaces: []string{"shop"}}, want: "target eu-1 does not allow namespace default; its spec.allow.namespaces would have to list it"},
+		"Deleted":   {reason: "A target that is being deleted takes nothing new.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, want: "target eu-1 is being deleted and takes nothing new; delete this resource, or move it to another target"},
+		"Taken":     {reason: "It gives nothing away, either.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Adoptable, want: "target eu-1 is being deleted and takes nothing new; delete this resource, or move it to another target"},
+		"There":     {reason: "What is there already stays as it is wanted.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Drifted},
 		"OtherKind": {reason: "What is not listed is kept out.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Service"}}}, want: `target eu-1 does not allow ConfigMap; its spec.allow.kinds would have to list {group: "", kind: ConfigMap}`},
 	}
 	target := types.NamespacedName{Namespace: "team-a", Name: "eu-1"}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := controllerOn(t, published("eu-1", func(o *v1alpha1.KubernetesTarget) { o.Spec.Allow = tc.allow }))
-			j := &journey{target: target, resource: templated(t, tc.template), standing: absent, connection: connected(t, c, target)}
-			j.resource.Status.ObservedHubGeneration = 7
-			if err := c.template(t.Context(), j); err != nil {
+			c := controllerOn(t, published("eu-1", func(o *v1alpha1.KubernetesTarget) {
+				o.Spec.Allow = tc.allow
+				if tc.deleted {
+					o.Finalizers, o.DeletionTimestamp = []string{"example.org/own"}, &metav1.Time{Time: time.Unix(1e9, 0)}
+				}
+			}))
+			if tc.state == "" {
+				tc.state = plan.Absent
+			}
+			s := &scope{target: target, resource: resourceWith(t, tc.template), state: tc.state, connection: connected(t, c, target)}
+			s.resource.Status.ObservedHubGeneration = 7
+			if err := c.buildDesired(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			err := c.permit(t.Context(), j)
-			if errors.Is(err, errNotAllowed) != (tc.want != "") || !errors.Is(err, errNotAllowed) && err != nil {
+			err := c.applier.checkAllowed(t.Context(), s)
+			if errors.Is(err, reconciler.ErrDone) != (tc.want != "") || !errors.Is(err, reconciler.ErrDone) && err != nil {
 				t.Fatalf("%s It says %v", tc.reason, err)
 			}
 			got := ""
-			if synced := meta.FindStatusCondition(j.resource.Status.Conditions, v1alpha1.Synced); synced != nil {
+			if synced := meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Synced); synced != nil {
 				got = synced.Message
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if tc.want != "" && (j.resource.Status.ObservedHubGeneration != 0 || !meta.IsStatusConditionFalse(j.resource.Status.Conditions, v1alpha1.Ready)) {
-				t.Errorf("what is not there seems to run: %+v", j.resource.Status)
+			if tc.want != "" && (s.resource.Status.ObservedHubGeneration != 0 || !meta.IsStatusConditionFalse(s.resource.Status.Conditions, v1alpha1.Ready)) {
+				t.Errorf("what is not there seems to run: %+v", s.resource.Status)
 			}
 		})
 	}

@@ -5,49 +5,171 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/portico-io/portico/controllers/propagation/memory"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
 	"github.com/portico-io/portico/policies"
 )
 
-// observe copies what the target says of the object, all from one look at it. Of
-// an object that moves, what the target it leaves said last stands until it is
-// ready here.
-func (c *Controller) observe(ctx context.Context, j *journey) error {
-	if j.moving() {
-		if why, err := c.unready(ctx, j); err != nil {
+// observer has the steps that write the state of the object into the status.
+type observer struct {
+	*base
+	metrics *memory.Metrics
+}
+
+// mirrorStatus copies the status of the object, from one read of it. For a resource that
+// moves, the status of the old target remains until the object is ready on the new one.
+func (c *observer) mirrorStatus(ctx context.Context, s *scope) error {
+	if s.isMoving() {
+		if problem, err := c.readinessProblem(ctx, s); err != nil {
 			return err
-		} else if why != "" {
-			c.tellWhere(j, why)
+		} else if problem != "" {
+			c.setScheduled(s, problem)
 			return nil
 		}
 	}
-	j.resource.Status.Target = j.target.Name
-	c.tellWhere(j, "")
-	remote, found := j.observed.Object["status"]
+	s.resource.Status.Target = s.target.Name
+	c.setScheduled(s, "")
+	remote, found := s.observed.Object["status"]
 	if !found {
-		j.resource.Status.Remote = nil
+		s.resource.Status.Remote = nil
 	} else {
 		data, err := json.Marshal(remote)
 		if err != nil {
-			return fmt.Errorf("encoding the status of %s: %w", j.desired.GetKind(), err)
+			return fmt.Errorf("encoding the status of %s: %w", s.desired.GetKind(), err)
 		}
-		if j.resource.Status.Remote == nil || !kinds.SameJSON(j.resource.Status.Remote.Raw, data) {
-			j.resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
+		if s.resource.Status.Remote == nil || !kinds.EqualJSON(s.resource.Status.Remote.Raw, data) {
+			s.resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
 		}
 	}
-	// Until the target has observed what was sent last, its status speaks of what
-	// it observed before.
-	if generation := kinds.ObservedHubGeneration(j.resource, j.desired, j.observed); generation > 0 {
-		j.resource.Status.ObservedHubGeneration = generation
+	// Until the target has observed the last apply, its status is of an older generation.
+	if generation := kinds.ObservedHubGeneration(s.resource, s.desired, s.observed); generation > 0 {
+		s.resource.Status.ObservedHubGeneration = generation
 	}
 
-	ready := policies.ReadinessOf(j.observed, j.resource.Spec.Readiness)
-	if ready.Works() {
-		ready.Message = fmt.Sprintf("%s %s is ready on target %s", j.desired.GetKind(), j.desired.GetName(), j.target.Name)
+	ready := policies.ReadinessOf(s.observed, s.resource.Spec.Readiness)
+	if ready.IsReady() {
+		ready.Message = fmt.Sprintf("%s %s is ready on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name)
 	}
-	j.set(v1alpha1.Ready, ready.Status, ready.Reason, ready.Message)
-	return c.witness(ctx, j)
+	s.setCondition(v1alpha1.Ready, ready.Status, ready.Reason, ready.Message)
+	return c.mirrorFullObject(ctx, s)
+}
+
+// mirrorFullObject copies the whole object for spec.observe: Full. Caches do not hold
+// managed fields, so the object is read from the target, once for each version.
+func (c *observer) mirrorFullObject(ctx context.Context, s *scope) error {
+	if s.resource.Spec.Observe != v1alpha1.ObserveFull || plan.ShowsVersion(s.resource.Status.Observed, s.observed) {
+		return nil
+	}
+	live, err := s.getLive(ctx)
+	if err != nil {
+		return err
+	}
+	observed, owners, err := plan.RedactedObject(live)
+	if err != nil {
+		return fmt.Errorf("showing %s %s: %w", s.desired.GetKind(), s.desired.GetName(), err)
+	}
+	status := &s.resource.Status
+	size := len(observed.Raw)
+	for _, owner := range owners {
+		size += len(owner.Manager) + len(owner.Fields.Raw)
+	}
+	if size > plan.MaxObservedBytes {
+		status.Observed, status.Ownership = nil, nil
+		s.setCondition(v1alpha1.Observed, metav1.ConditionFalse, v1alpha1.ReasonTooLarge, fmt.Sprintf(
+			"%s %s is larger than the %d KiB that are shown; look at it on target %s", s.desired.GetKind(), s.desired.GetName(), plan.MaxObservedBytes>>10, s.target.Name))
+		return nil
+	}
+	if status.Observed == nil || !kinds.EqualJSON(status.Observed.Raw, observed.Raw) {
+		status.Observed = observed
+	}
+	if !plan.EqualFieldOwners(status.Ownership, owners) {
+		status.Ownership = owners
+	}
+	s.setCondition(v1alpha1.Observed, metav1.ConditionTrue, v1alpha1.ReasonObserved,
+		fmt.Sprintf("%s %s is shown as it is on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
+	return nil
+}
+
+// clearObserved removes the copy of the object, if it is not requested any more, or if the
+// object does not exist.
+func (s *scope) clearObserved() {
+	lost := s.state == plan.Foreign || s.state == plan.NativeObject || s.state == plan.Absent && s.observed == nil
+	if s.resource.Spec.Observe == v1alpha1.ObserveFull && (!lost || s.isMoving()) {
+		return
+	}
+	status := &s.resource.Status
+	status.Observed, status.Ownership = nil, nil
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.Observed)
+}
+
+// truncateStatus bounds the size of the status.
+func (s *scope) truncateStatus() {
+	if !plan.TruncateStatus(&s.resource.Status) {
+		s.setCondition(v1alpha1.Ready, metav1.ConditionUnknown, v1alpha1.ReasonTooLarge, fmt.Sprintf(
+			"the status of the object is larger than the %d KiB that are shown; look at it on target %s", plan.MaxRemoteStatus>>10, s.target.Name))
+	}
+}
+
+// setScheduled sets the condition Scheduled. While a move is requested, the scheduler sets
+// that condition.
+func (c *observer) setScheduled(s *scope, unready string) {
+	if _, requested := s.resource.Annotations[v1alpha1.MoveFromAnnotation]; requested {
+		return
+	}
+	message, reason := c.scheduledMessage(s), v1alpha1.ReasonScheduled
+	if unready != "" {
+		message += "; not ready there yet: " + unready
+		reason = v1alpha1.ReasonMoving
+	}
+	s.setCondition(v1alpha1.Scheduled, metav1.ConditionTrue, reason, message)
+}
+
+// scheduledMessage names the targets of a resource.
+func (c *observer) scheduledMessage(s *scope) string {
+	subject := "resource"
+	if application, ok := s.resource.Labels[v1alpha1.ApplicationLabel]; ok {
+		subject = "application " + application
+	}
+	leaving := s.resource.Spec.LeavingTargetRef
+	switch {
+	case leaving == nil:
+		return fmt.Sprintf("%s runs on target %s", subject, s.target.Name)
+	case s.isMoving():
+		return fmt.Sprintf("%s moves from target %s to target %s", subject, leaving.Name, s.target.Name)
+	}
+	old, err := c.clusters.Get(types.NamespacedName{Namespace: s.resource.Namespace, Name: leaving.Name})
+	if err != nil || !old.State().IsReachable() {
+		return fmt.Sprintf("%s runs on target %s; what is left on target %s is deleted when that can be reached", subject, s.target.Name, leaving.Name)
+	}
+	return fmt.Sprintf("%s runs on target %s, and leaves target %s when all of it is ready", subject, s.target.Name, leaving.Name)
+}
+
+// readinessProblem returns the reason why the object on the new target is not ready. It
+// reads the object from the target: after a move back, the cache may still have an object
+// that was deleted a moment ago.
+func (c *observer) readinessProblem(ctx context.Context, s *scope) (string, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(s.desired.GroupVersionKind())
+	err := s.callTarget(ctx, func(ctx context.Context) error {
+		return s.connection.Client().Get(ctx, client.ObjectKeyFromObject(s.desired), live)
+	})
+	if err != nil {
+		return "", s.probeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.desired.GetKind(), s.target.Name, err))
+	}
+	if ready := policies.ReadinessOf(live, s.resource.Spec.Readiness); !ready.IsReady() {
+		return ready.Message, nil
+	}
+	s.observed = live
+	return "", nil
 }

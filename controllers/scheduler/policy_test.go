@@ -1,29 +1,19 @@
 package scheduler
 
 import (
-	"context"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
-	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/controllers/policycheck"
 	"github.com/portico-io/portico/policies/engine"
-	"github.com/portico-io/portico/policies/input"
-	"github.com/portico-io/portico/policies/placement"
 )
 
-func resource(name, kind string) v1alpha1.KubernetesApplicationResource {
+func newResource(name, kind string) v1alpha1.KubernetesApplicationResource {
 	return v1alpha1.KubernetesApplicationResource{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{
@@ -34,49 +24,50 @@ func resource(name, kind string) v1alpha1.KubernetesApplicationResource {
 func template(name, kind string) v1alpha2.ResourceTemplate {
 	t := v1alpha2.ResourceTemplate{}
 	t.Metadata.Name = name
-	t.Spec.Template = resource(name, kind).Spec.Template
+	t.Spec.Template = newResource(name, kind).Spec.Template
 	return t
 }
 
-func TestSends(t *testing.T) {
-	gone := resource("gone", "Service")
+func TestObjects(t *testing.T) {
+	gone := newResource("gone", "Service")
 	gone.DeletionTimestamp = &metav1.Time{}
-	unreadable := resource("unreadable", "")
-	app := &v1alpha2.KubernetesApplication{Spec: v1alpha2.KubernetesApplicationSpec{
+	unreadable := newResource("unreadable", "")
+	app := application{&v1alpha2.KubernetesApplication{Spec: v1alpha2.KubernetesApplicationSpec{
 		ResourceTemplates: []v1alpha2.ResourceTemplate{template("web", "Service"), template("web", "ConfigMap")},
-	}}
+	}}}
 	var got []string
-	for _, object := range sends(app, []v1alpha1.KubernetesApplicationResource{resource("web", "Service"), gone, unreadable, resource("other", "Service")}) {
+	for _, object := range app.objects([]v1alpha1.KubernetesApplicationResource{newResource("web", "Service"), gone, unreadable, newResource("other", "Service")}) {
 		got = append(got, object.GetKind()+"/"+object.GetName())
 	}
 	if diff := cmp.Diff([]string{"Service/web", "Service/other", "ConfigMap/web"}, got); diff != "" {
-		t.Errorf("each object once, and what goes not at all: %s", diff)
+		t.Errorf("want each object once, and none that is deleted or cannot be read: %s", diff)
 	}
-	if got := sends(nil, nil); len(got) != 0 {
-		t.Errorf("nothing sends %v", got)
+	alone := newResource("web", "Service")
+	if got := (resource{&alone}).objects([]v1alpha1.KubernetesApplicationResource{alone}); len(got) != 1 || got[0].GetName() != "web" {
+		t.Errorf("a resource sends %v", got)
 	}
 }
 
 func TestScheduled(t *testing.T) {
-	known := func(status metav1.ConditionStatus, message string) []metav1.Condition {
-		return []metav1.Condition{{Type: v1alpha1.Scheduled, Status: status, Message: message}}
+	known := func(reason string, generation int64, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.Scheduled, Status: metav1.ConditionTrue, Reason: reason, Message: message, ObservedGeneration: generation}}
 	}
 	cases := map[string]struct {
-		reason, because string
-		known           []metav1.Condition
-		want            string
+		reason, explanation string
+		known               []metav1.Condition
+		want                string
 	}{
-		"First":   {reason: "The one target there is needs no reason.", want: "application shop runs on target eu"},
-		"Because": {reason: "What became of the others is told.", because: "us is cordoned", want: "application shop runs on target eu; us is cordoned"},
-		"Stays":   {reason: "And is still known when nobody chooses any more.", known: known(metav1.ConditionTrue, "application shop runs on target eu; us is cordoned"), want: "application shop runs on target eu; us is cordoned"},
-		"Anew":    {reason: "A new choice has a new reason.", because: "us is full", known: known(metav1.ConditionTrue, "application shop runs on target eu; us is cordoned"), want: "application shop runs on target eu; us is full"},
-		"Other":   {reason: "The reason for another target is none.", known: known(metav1.ConditionTrue, "application shop runs on target eu-2; us is cordoned"), want: "application shop runs on target eu"},
-		"Waited":  {reason: "Nor is why it waited.", known: known(metav1.ConditionFalse, "application shop runs on target eu; not"), want: "application shop runs on target eu"},
+		"First":       {reason: "The only target needs no explanation.", want: "application shop runs on target eu"},
+		"Explanation": {reason: "The reasons against the other targets are in the message.", explanation: "us is cordoned", want: "application shop runs on target eu; us is cordoned"},
+		"Kept":        {reason: "They are kept as long as nothing changes.", known: known("Scheduled", 3, "application shop runs on target eu; us is cordoned"), want: "application shop runs on target eu; us is cordoned"},
+		"NewChoice":   {reason: "A new choice has a new explanation.", explanation: "us is full", known: known("Scheduled", 3, "application shop runs on target eu; us is cordoned"), want: "application shop runs on target eu; us is full"},
+		"SpecChanged": {reason: "A condition of an earlier spec may name another target.", known: known("Scheduled", 2, "application shop runs on target eu-2; us is cordoned"), want: "application shop runs on target eu"},
+		"OtherReason": {reason: "A condition with another reason is no explanation.", known: known("CannotMove", 3, "application shop stays"), want: "application shop runs on target eu"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			app := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop", Generation: 3}, Status: v1alpha2.KubernetesApplicationStatus{Conditions: tc.known}}
-			got := scheduled(app, "eu", tc.because)
+			got := scheduled(application{app}, "eu", tc.explanation)
 			want := metav1.Condition{Type: "Scheduled", Status: "True", Reason: "Scheduled", Message: tc.want, ObservedGeneration: 3}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -86,81 +77,40 @@ func TestScheduled(t *testing.T) {
 }
 
 func TestDenied(t *testing.T) {
-	app := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	app := application{&v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop", Generation: 2}}}
 	no := engine.Finding{Policy: "many", Code: "TooMany", Message: "asks for 5"}
 	slow := engine.Finding{Policy: "slow", Code: engine.CodePolicyTimeout, Message: "took too long"}
 	cases := map[string]struct {
-		said    engine.Decision
-		reason  string
-		message string
-		again   bool
+		denied          []engine.Finding
+		reason, message string
 	}{
-		"Denied": {engine.Decision{Denied: []engine.Finding{no, slow}}, "DeniedByPolicy", "policy many: TooMany: asks for 5; policy slow: PolicyTimeout: took too long", false},
-		"Failed": {engine.Decision{Denied: []engine.Finding{slow}}, "PolicyFailed", "policy slow: PolicyTimeout: took too long", true},
+		"Denied": {[]engine.Finding{no, slow}, "DeniedByPolicy", "policy many: TooMany: asks for 5; policy slow: PolicyTimeout: took too long"},
+		"Failed": {[]engine.Finding{slow}, "PolicyFailed", "policy slow: PolicyTimeout: took too long"},
 	}
 	for name, tc := range cases {
-		got := denied(app, &tc.said)
-		if got.Reason != tc.reason || got.Message != tc.message || got.Status != metav1.ConditionFalse || got.Type != "Scheduled" {
-			t.Errorf("%s: %+v", name, got)
-		}
-		if (again(&tc.said) > 0) != tc.again {
-			t.Errorf("%s: asks again: %v", name, again(&tc.said))
+		want := metav1.Condition{Type: "Scheduled", Status: "False", Reason: tc.reason, Message: tc.message, ObservedGeneration: 2}
+		if diff := cmp.Diff(want, denied(app, &engine.Decision{Denied: tc.denied})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-func TestObey(t *testing.T) {
-	targets := []v1alpha1.KubernetesTarget{{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}, {ObjectMeta: metav1.ObjectMeta{Name: "us"}}}
-	q := placement.Question{Targets: targets, Excluded: map[string]string{"eu": "is the one to leave"}}
-	got := obey(q, &engine.Decision{Excluded: []engine.Finding{{Policy: "p", Code: "A", Message: "no", Target: "us"}}, Scores: map[string]float64{"us": 3}})
-	if len(got.Excluded) != 2 || got.Excluded["eu"] != "is the one to leave" || got.Scores["us"] != 3 {
-		t.Errorf("%+v", got)
+func TestInReview(t *testing.T) {
+	app := application{&v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}
+	messages := map[string]bool{}
+	for evaluated := range 10_000 {
+		messages[inReview(app, policycheck.Review{Evaluated: evaluated, Total: 10_000}).Message] = true
 	}
-	got = obey(q, &engine.Decision{Denied: []engine.Finding{{Policy: "p", Code: "A", Message: "no"}}})
-	if diff := cmp.Diff(map[string]string{"eu": "is the one to leave", "us": "is denied by policy p: A: no"}, got.Excluded); diff != "" {
+	if len(messages) != 10 {
+		t.Errorf("%d different messages, want 10", len(messages))
+	}
+	want := metav1.Condition{Type: "Scheduled", Status: "False", Reason: "Progressing", Message: "policies were evaluated for at least 3000 of 10000 objects of application shop"}
+	if diff := cmp.Diff(want, inReview(app, policycheck.Review{Evaluated: 3999, Total: 10_000})); diff != "" {
 		t.Error(diff)
 	}
-	if len(q.Excluded) != 1 {
-		t.Errorf("the question was changed: %v", q.Excluded)
-	}
-}
-
-func TestHear(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{"env": "prod"}}}).Build()
-	e := engine.New(engine.Options{Timeout: time.Minute})
-	c := council{hub: hub, asker: decisions.New(e, "portico-system")}
-	where := placement.Question{Selector: labels.Everything(), Targets: []v1alpha1.KubernetesTarget{{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}, {ObjectMeta: metav1.ObjectMeta{Name: "us"}}}}
-	all := sends(nil, []v1alpha1.KubernetesApplicationResource{resource("web", "Service"), resource("settings", "ConfigMap")})
-
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := c.hear(over, "team-a", input.Application{}, where, all); err == nil {
-		t.Error("decided before the policies were loaded")
-	}
-	e.Replace(t.Context(), []*policyv1alpha1.Policy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: policyv1alpha1.PolicySpec{
-		Type: policyv1alpha1.Scheduling, Modules: map[string]string{"p.rego": strings.Join([]string{
-			"package scheduling.p", "import rego.v2",
-			`exclude contains {"target": "us", "code": "Far", "msg": input.object.kind} if input.namespace.metadata.labels.env == "prod"`,
-			`score["eu"] := 80 if input.object.kind == "Service"`,
-			`deny contains {"code": "Asked", "msg": "somebody asked"} if input.request.operation != "AUDIT"`,
-		}, "\n\n")},
-	}}})
-	got, err := c.hear(t.Context(), "team-a", input.Application{}, where, all)
-	if err != nil || !got.Allowed() {
-		t.Fatal(err, got)
-	}
-	want := map[string]string{"us": "is excluded by policy p: Far: ConfigMap, and by policy p: Far: Service"}
-	if diff := cmp.Diff(want, decisions.Exclusions(got.Excluded)); diff != "" {
+	app.setTarget("eu")
+	want.Status, want.Message = "True", want.Message+"; it stays on target eu until then"
+	if diff := cmp.Diff(want, inReview(app, policycheck.Review{Evaluated: 3999, Total: 10_000})); diff != "" {
 		t.Error(diff)
-	}
-	if got.Scores["eu"] != 40 {
-		t.Errorf("two objects, of which one prefers eu by 80, score %v", got.Scores)
-	}
-	if got, err := c.hear(t.Context(), "portico-system", input.Application{}, where, all); err != nil || len(got.Excluded) > 0 {
-		t.Errorf("Portico's own namespace met a policy: %v, %v", got, err)
 	}
 }

@@ -1,183 +1,172 @@
 // Package scheduler gives every KubernetesApplication, and every
-// KubernetesApplicationResource that belongs to none, a KubernetesTarget. A
-// choice, once made, stays, until somebody asks to move.
+// KubernetesApplicationResource that belongs to none, a KubernetesTarget. A unit keeps
+// its target until a user asks to move it.
 package scheduler
 
 import (
 	"context"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/api/workload/v1alpha2"
-	"github.com/portico-io/portico/controllers/consult"
-	"github.com/portico-io/portico/controllers/narrate"
-	"github.com/portico-io/portico/controllers/retry"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/policycheck"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
-	"github.com/portico-io/portico/policies/decisions"
-	"github.com/portico-io/portico/policies/input"
-	"github.com/portico-io/portico/policies/placement"
+	"github.com/portico-io/portico/policies/targetselection"
 )
 
-// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications/status,verbs=patch
-
-// Controller schedules applications.
-type Controller struct {
+// scheduler holds the steps that applications and resources share.
+type scheduler struct {
 	hub      client.Client
-	customs  customs
-	council  council
-	recorder events.EventRecorder
+	writer   reconciler.Writer
+	recorder events.Recorder
+	reviews  *policycheck.Reviews
+	// load counts the objects on each target, once it has synced.
+	load          *targetselection.Load
+	synced        *LoadSynced
+	allowDefaults policies.AllowDefaults
+	clusterScoped policies.ClusterScopedFunc
 }
 
-// SetupWithManager adds the controllers. frontier is what targets let in by
-// default, and asker asks the policies.
-func SetupWithManager(mgr ctrl.Manager, frontier policies.Frontier, asker *decisions.Asker) error {
-	customs := customs{frontier: frontier, scope: policies.ScopeFrom(mgr.GetRESTMapper())}
-	council := council{hub: mgr.GetClient(), asker: asker}
-	c := &Controller{hub: mgr.GetClient(), customs: customs, council: council, recorder: mgr.GetEventRecorder("portico")}
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("scheduler").
-		For(&v1alpha2.KubernetesApplication{}).
-		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(c.waiting)).
-		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(firstMember), builder.WithPredicates(created())).
-		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf), builder.WithPredicates(left())).
-		WatchesRawSource(consult.OnChange(asker, func(ctx context.Context) []reconcile.Request { return c.unsettled(ctx) })).
-		Complete(retry.Quietly(c))
-	if err != nil {
-		return fmt.Errorf("adding the scheduler of applications: %w", err)
+func newScheduler(hub client.Client, recorder events.Recorder, reviews *policycheck.Reviews, load *targetselection.Load) scheduler {
+	return scheduler{
+		hub: hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.SchedulerManager}, recorder: recorder,
+		reviews: reviews, load: load,
 	}
-	r := &resources{hub: mgr.GetClient(), customs: customs, council: council, recorder: mgr.GetEventRecorder("portico")}
-	err = ctrl.NewControllerManagedBy(mgr).
-		Named("scheduler-resources").
-		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(unsettled))).
-		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
-		WatchesRawSource(consult.OnChange(asker, func(ctx context.Context) []reconcile.Request { return r.unsettled(ctx) })).
-		Complete(retry.Quietly(r))
-	if err != nil {
-		return fmt.Errorf("adding the scheduler of resources: %w", err)
+}
+
+// scope is the state of one reconcile.
+type scope struct {
+	unit   unit
+	before unit
+	// from is the target that the unit shall leave, if moving.
+	from   string
+	moving bool
+	// members are the resources of the unit. The cache owns them.
+	members  []v1alpha1.KubernetesApplicationResource
+	query    targetselection.Query
+	review   policycheck.Review
+	decision targetselection.Decision
+}
+
+func (s *scope) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.unit.GetNamespace(), Name: s.unit.GetName()}
+}
+
+func (s *scope) setCondition(c metav1.Condition) { meta.SetStatusCondition(s.unit.conditions(), c) }
+
+// schedule runs the steps for one unit.
+func (r *scheduler) schedule(ctx context.Context, u unit) (reconcile.Result, error) {
+	s := &scope{unit: u, before: u.copy()}
+	s.from, s.moving = moveFrom(u)
+	ctx = reconciler.WithLogValues(ctx, u.kind(), klog.KObj(u))
+	return reconciler.Run(ctx, s, []reconciler.Step[*scope]{
+		{Name: "keep target", Run: r.keepTarget},
+		{Name: "list members", Run: r.listMembers},
+		{Name: "list candidates", Run: r.listCandidates},
+		{Name: "evaluate policies", Run: r.evaluatePolicies},
+		{Name: "choose target", Run: r.choose},
+		{Name: "report no target", Run: r.reportNoTarget},
+		{Name: "set target", Run: r.setChosenTarget},
+	}, r.patchStatus)
+}
+
+// keepTarget ends the reconcile of a unit that needs no choice: it has a target and does
+// not move, it has left the target that it was to leave, or the cache does not show its
+// last placement yet.
+func (r *scheduler) keepTarget(ctx context.Context, s *scope) error {
+	at := s.unit.target()
+	switch {
+	case at != nil && !s.moving:
+		r.reviews.Forget(s.name())
+		if s.unit.reportsTarget() {
+			s.setCondition(scheduled(s.unit, at.Name, ""))
+		}
+	case at != nil && at.Name != s.from:
+		r.reviews.Forget(s.name())
+		return r.setTarget(ctx, s, at.Name, "")
+	case !r.load.Pending(s.unit.loadUnit(), s.unit.GetResourceVersion()):
+		return nil
+	}
+	return reconciler.ErrDone
+}
+
+func (r *scheduler) listMembers(ctx context.Context, s *scope) error {
+	var err error
+	if s.members, err = s.unit.members(ctx, r.hub); err != nil {
+		return err
+	}
+	if !s.moving && !s.unit.complete(s.members) {
+		return reconciler.ErrDone
 	}
 	return nil
 }
 
-// waiting are the applications a change of a target may matter to: those in its
-// namespace that have none, or are to leave theirs.
-func (c *Controller) waiting(ctx context.Context, target client.Object) []reconcile.Request {
-	return c.unsettled(ctx, client.InNamespace(target.GetNamespace()))
-}
-
-func (c *Controller) unsettled(ctx context.Context, where ...client.ListOption) []reconcile.Request {
-	var list v1alpha2.KubernetesApplicationList
-	if err := c.hub.List(ctx, &list, where...); err != nil {
+// reportNoTarget ends the reconcile of a unit that no target matches.
+func (r *scheduler) reportNoTarget(ctx context.Context, s *scope) error {
+	if s.decision.Target != "" {
 		return nil
 	}
-	var out []reconcile.Request
-	for i := range list.Items {
-		if _, asked := leaves(&list.Items[i]); asked || list.Items[i].Spec.TargetRef == nil {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
+	c := unschedulable(s.unit, s.decision)
+	if s.unit.target() != nil {
+		c = cannotMove(s.unit, s.from, s.decision)
+	} else {
+		s.unit.setPending()
 	}
-	return out
+	ctrl.LoggerFrom(ctx).V(2).Info("Found no target", "reason", c.Reason, "message", c.Message)
+	s.setCondition(c)
+	return s.end()
 }
 
-// Reconcile schedules one application.
-func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	app := &v1alpha2.KubernetesApplication{}
-	if err := c.hub.Get(ctx, req.NamespacedName, app); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if app.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
-	}
-	from, asked := leaves(app)
-	if at := app.Spec.TargetRef; at != nil && !asked {
-		return reconcile.Result{}, c.report(ctx, app, scheduled(app, at.Name, ""))
-	} else if at != nil && at.Name != from {
-		return reconcile.Result{}, c.place(ctx, app, at.Name, "") // it is where it wants to be
-	}
-	around, err := c.customs.around(ctx, c.hub, app.Namespace)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	members := around.Members(app.Name)
-	if !asked && !ready(app, members) {
-		return reconcile.Result{}, nil
-	}
-	q, err := around.Application(app, from)
-	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(err)
-	}
-	said, err := c.council.hear(ctx, app.Namespace, input.Application{Name: app.Name}, q, sends(app, members))
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if !said.Allowed() && app.Spec.TargetRef == nil {
-		return reconcile.Result{RequeueAfter: again(said)}, c.report(ctx, app, denied(app, said))
-	}
-	decision := placement.Decide(obey(q, said))
-	switch {
-	case decision.Target != "":
-		return reconcile.Result{}, c.place(ctx, app, decision.Target, decision.Because())
-	case app.Spec.TargetRef != nil:
-		stuck := stays(app, "application", from, decision)
-		news := narrate.Event{Warning: true, Reason: stuck.Reason, Note: stuck.Message}
-		if known := meta.FindStatusCondition(app.Status.Conditions, stuck.Type); known != nil && known.Message == stuck.Message {
-			return reconcile.Result{RequeueAfter: again(said)}, nil
-		}
-		if err := c.report(ctx, app, stuck); err != nil {
-			return reconcile.Result{}, err
-		}
-		narrate.Tell(c.recorder, app, "Move", news)
-		for i := range members {
-			narrate.Tell(c.recorder, narrate.Subject(&members[i]), "Move", news)
-		}
-		return reconcile.Result{RequeueAfter: again(said)}, nil
-	default:
-		return reconcile.Result{}, c.report(ctx, app, nowhere(app, decision))
-	}
+func (r *scheduler) setChosenTarget(ctx context.Context, s *scope) error {
+	return r.setTarget(ctx, s, s.decision.Target, s.decision.Explanation())
 }
 
-// place gives an application a target, which is what it may have been asked to,
-// and says what became of the others.
-func (c *Controller) place(ctx context.Context, app *v1alpha2.KubernetesApplication, target, because string) error {
-	before := app.DeepCopy()
-	app.Spec.TargetRef = &v1alpha1.TargetReference{Name: target}
-	delete(app.Annotations, v1alpha1.MoveFromAnnotation)
-	err := c.hub.Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.SchedulerManager))
-	if err != nil {
-		return fmt.Errorf("scheduling application %s to target %s: %w", client.ObjectKeyFromObject(app), target, err)
+// setTarget writes the target of a unit, which ends a move.
+func (r *scheduler) setTarget(ctx context.Context, s *scope, target, explanation string) error {
+	ctx = reconciler.WithLogValues(ctx, "target", klog.KRef(s.unit.GetNamespace(), target))
+	ctrl.LoggerFrom(ctx).V(2).Info("Chose target", "from", s.from, "reason", explanation)
+	s.unit.setTarget(target)
+	annotations := s.unit.GetAnnotations()
+	delete(annotations, v1alpha1.MoveFromAnnotation)
+	s.unit.SetAnnotations(annotations)
+	written, err := r.writer.Patch(ctx, s.before.object(), s.unit.object(), "scheduling")
+	if err != nil || !written {
+		r.load.ForgetAssumed(s.unit.loadUnit())
+		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("Scheduled application", "target", target, "before", before.Spec.TargetRef)
-	return c.report(ctx, app, scheduled(app, target, because))
+	r.load.RecordWrite(s.unit.loadUnit(), s.unit.GetResourceVersion())
+	if s.unit.reportsTarget() {
+		s.setCondition(scheduled(s.unit, target, explanation))
+	}
+	return reconciler.ErrDone
 }
 
-// nowhere is the condition of an object that fits no target.
-func nowhere(object client.Object, decision placement.Decision) metav1.Condition {
-	return metav1.Condition{
-		Type: v1alpha1.Scheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoMatchingTarget,
-		Message: decision.Why(object.GetNamespace()), ObservedGeneration: object.GetGeneration(),
+// patchStatus writes the status, and emits its changes as events. That a unit cannot move
+// is emitted on its members too, whose users asked for the move.
+func (r *scheduler) patchStatus(ctx context.Context, s *scope) error {
+	written, err := r.writer.PatchStatus(ctx, s.before.object(), s.unit.object(), reconciler.Emit(r.recorder, s.unit.object(), "Schedule"))
+	if err != nil || !written {
+		return err
 	}
-}
-
-func (c *Controller) report(ctx context.Context, app *v1alpha2.KubernetesApplication, condition metav1.Condition) error {
-	before := app.DeepCopy()
-	meta.SetStatusCondition(&app.Status.Conditions, condition)
-	if equality.Semantic.DeepEqual(before.Status, app.Status) {
+	is, was := meta.FindStatusCondition(*s.unit.conditions(), v1alpha1.Scheduled), meta.FindStatusCondition(*s.before.conditions(), v1alpha1.Scheduled)
+	if is == nil || is.Reason != v1alpha1.ReasonCannotMove || was != nil && was.Reason == is.Reason && was.Message == is.Message {
 		return nil
 	}
-	if err := c.hub.Status().Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.SchedulerManager)); err != nil {
-		return fmt.Errorf("writing the status of application %s: %w", client.ObjectKeyFromObject(app), err)
+	event := events.Event{Warning: true, Reason: is.Reason, Note: is.Message}
+	events.Emit(r.recorder, s.unit.object(), "Move", event)
+	if _, ok := s.unit.(application); !ok {
+		return nil // a resource is its only member
 	}
-	narrate.Tell(c.recorder, app, "Schedule", narrate.Changes(before.Status.Conditions, app.Status.Conditions)...)
+	for i := range s.members {
+		events.Emit(r.recorder, events.Regarding(&s.members[i]), "Move", event)
+	}
 	return nil
 }

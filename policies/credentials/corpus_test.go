@@ -20,9 +20,9 @@ func TestCorpus(t *testing.T) {
 	}
 	for _, tc := range corpus {
 		t.Run(tc.Name, func(t *testing.T) {
-			var said []string
+			var messages []string
 			for _, canary := range []string{"nightingale", "kingfisher-kingfisher"} {
-				_, errs := Rules{AllowLocal: true}.Read(tc.Data(canary))
+				_, errs := Rules{AllowLocal: true}.ReadSecret(tc.Data(canary))
 				if tc.Reaches {
 					if errs != nil {
 						t.Errorf("refused although only the target can tell: %v", errs)
@@ -36,13 +36,13 @@ func TestCorpus(t *testing.T) {
 				if tc.Leaks(text, canary) {
 					t.Errorf("%q tells what the Secret holds", text)
 				}
-				said = append(said, text)
+				messages = append(messages, text)
 			}
-			if said[0] != said[1] {
-				t.Errorf("%q and %q tell one Secret from another", said[0], said[1])
+			if messages[0] != messages[1] {
+				t.Errorf("%q and %q tell one Secret from another", messages[0], messages[1])
 			}
-			if !strings.Contains(said[0], tc.Says) {
-				t.Errorf("%q does not say %q: %s", said[0], tc.Says, tc.Reason)
+			if !strings.Contains(messages[0], tc.Message) {
+				t.Errorf("%q does not say %q: %s", messages[0], tc.Message, tc.Reason)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package credentials reads connection Secrets, and judges them. What it finds
-// wrong names keys and never values, because it ends up where many can read it:
-// in conditions, events, logs and answers of webhooks.
+// Package credentials reads and validates connection Secrets. Its errors name keys
+// and never values, because many users can read conditions, events, logs and
+// responses of webhooks.
 package credentials

@@ -12,15 +12,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// fromKubeconfig reads the current context of a kubeconfig. Nothing else in it
-// is used, or judged.
+// fromKubeconfig reads the current context of a kubeconfig. Other contexts are
+// neither used nor validated.
 func fromKubeconfig(raw []byte, path *field.Path) (parts, field.ErrorList) {
-	if why := harmless(raw); why != "" {
+	if why := unsafeYAML(raw); why != "" {
 		return parts{}, field.ErrorList{invalid(path, why)}
 	}
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		// The parser's own words may quote the file, and with it a credential.
+		// The error of the parser may quote the file, and with it a credential.
 		why := "is not a kubeconfig: a field has a value of a wrong type, or a name is given twice"
 		var corrupt base64.CorruptInputError
 		if errors.As(err, &corrupt) {
@@ -56,17 +56,17 @@ func fromKubeconfig(raw []byte, path *field.Path) (parts, field.ErrorList) {
 		token:      at([]byte(user.Token), "user", "token"),
 		username:   at([]byte(user.Username), "user", "username"),
 		password:   at([]byte(user.Password), "user", "password"),
-		allOf:      "client-certificate-data and client-key-data, or token, or username and password",
-	}, refuse(cluster, user, path)
+		choices:    "client-certificate-data and client-key-data, or token, or username and password",
+	}, forbiddenFields(cluster, user, path)
 }
 
-// harmless says what keeps a document from being read at all, or "". A few
-// hundred bytes of YAML can stand for gigabytes, by aliases.
-func harmless(raw []byte) string {
+// unsafeYAML returns why a document must not be parsed; "" if it may. A few hundred
+// bytes of YAML can expand to gigabytes, by aliases.
+func unsafeYAML(raw []byte) string {
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
-		if twice(raw) {
+		if isDoubleEncoded(raw) {
 			return "is not YAML or JSON; it looks base64-encoded twice"
 		}
 		return "is not YAML or JSON"
@@ -75,20 +75,20 @@ func harmless(raw []byte) string {
 		return "is more than one YAML document"
 	}
 	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
-		if twice(raw) {
+		if isDoubleEncoded(raw) {
 			return "is not a kubeconfig; it looks base64-encoded twice"
 		}
 		return "is not a kubeconfig: it is no mapping"
 	}
-	switch kind := child(document.Content[0], "kind"); {
+	switch kind := mappingValue(document.Content[0], "kind"); {
 	case kind == nil:
 	case kind.Kind != yaml.ScalarNode || kind.Value != "Config":
 		return "is not a kubeconfig: its kind is not Config"
 	}
-	return strange(document.Content[0])
+	return ambiguousYAML(document.Content[0])
 }
 
-func child(mapping *yaml.Node, key string) *yaml.Node {
+func mappingValue(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
 			return mapping.Content[i+1]
@@ -97,8 +97,8 @@ func child(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// strange finds what means one thing to one parser and another to the next.
-func strange(node *yaml.Node) string {
+// ambiguousYAML returns a problem for YAML that two parsers may read differently.
+func ambiguousYAML(node *yaml.Node) string {
 	if node.Kind == yaml.AliasNode || node.Anchor != "" {
 		return "uses YAML anchors and aliases, which are not followed; write values out"
 	}
@@ -112,15 +112,16 @@ func strange(node *yaml.Node) string {
 		}
 	}
 	for _, below := range node.Content {
-		if why := strange(below); why != "" {
+		if why := ambiguousYAML(below); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// refuse names what Portico does not follow in somebody else's kubeconfig.
-func refuse(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, path *field.Path) field.ErrorList {
+// forbiddenFields returns a problem for each field of a kubeconfig that Portico does
+// not support.
+func forbiddenFields(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, path *field.Path) field.ErrorList {
 	const files = "files are not read; embed the data (kubectl config view --raw --flatten)"
 	var errs field.ErrorList
 	for _, rule := range []struct {

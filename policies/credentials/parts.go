@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -18,15 +18,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// part is one value, and where it was found.
+// part is one value of a Secret, and its path.
 type part struct {
 	path  *field.Path
 	value []byte
 }
 
-func (p part) given() bool { return len(p.value) > 0 }
+func (p part) isSet() bool { return len(p.value) > 0 }
 
-// parts are what both forms of a connection Secret come down to.
+// parts are the values of a connection Secret, in either form.
 type parts struct {
 	root       *field.Path
 	server     part
@@ -37,21 +37,21 @@ type parts struct {
 	username   part
 	password   part
 	hub        bool   // the server is the hub, by Portico's own choice
-	allOf      string // the credentials there can be, by their names here
+	choices    string // the credentials there can be, by their names here
 }
 
-// invalid is a problem that does not quote the value.
+// invalid returns a problem that does not quote the value.
 func invalid(path *field.Path, why string) *field.Error {
 	return field.Invalid(path, field.OmitValueType{}, why)
 }
 
-// connection judges the parts, and puts them together.
-func (p parts) connection(r Rules) (*Connection, field.ErrorList) {
-	host, errs := p.judgeServer(r)
-	errs = append(errs, p.judgeAuthority()...)
-	expiry, problems := p.judgeCertificate()
+// newConnection validates the parts, and returns the connection.
+func (p parts) newConnection(r Rules) (*Connection, field.ErrorList) {
+	host, errs := p.validateServer(r)
+	errs = append(errs, p.validateCA()...)
+	expiry, problems := p.validateClientCertificate()
 	errs = append(errs, problems...)
-	errs = append(errs, p.judgeRest()...)
+	errs = append(errs, p.validateHeaderCredentials()...)
 	if errs != nil {
 		return nil, errs
 	}
@@ -62,17 +62,21 @@ func (p parts) connection(r Rules) (*Connection, field.ErrorList) {
 		},
 	}
 	config.Username, config.Password, config.BearerToken = string(p.username.value), string(p.password.value), string(p.token.value)
-	if ends := endOf(config.BearerToken); !ends.IsZero() && (expiry.IsZero() || ends.Before(expiry)) {
+	if ends := tokenExpiry(config.BearerToken); !ends.IsZero() && (expiry.IsZero() || ends.Before(expiry)) {
 		expiry = ends
 	}
 	if _, err := rest.TLSConfigFor(config); err != nil { // judged above, all but what nobody thought of
 		return nil, field.ErrorList{invalid(p.root, "its certificates and key do not make a usable connection")}
 	}
-	return &Connection{Config: config, Host: host, Expiry: expiry}, nil
+	hostname := host
+	if u, err := url.Parse(config.Host); err == nil { // it was judged above
+		hostname = u.Hostname()
+	}
+	return &Connection{Config: config, Host: host, Expiry: expiry, AddressRules: r.addressRules(hostname, p.hub)}, nil
 }
 
-func (p parts) judgeServer(r Rules) (host string, errs field.ErrorList) {
-	if !p.server.given() {
+func (p parts) validateServer(r Rules) (host string, errs field.ErrorList) {
+	if !p.server.isSet() {
 		return "", field.ErrorList{field.Required(p.server.path, "the https URL of the cluster's API server")}
 	}
 	u, err := url.Parse(string(p.server.value))
@@ -83,60 +87,63 @@ func (p parts) judgeServer(r Rules) (host string, errs field.ErrorList) {
 		errs = append(errs, invalid(p.server.path, "is not an https URL; credentials are not sent in the clear"))
 	}
 	if u.User != nil {
-		errs = append(errs, field.Forbidden(p.server.path, "a URL with a user in it ends up in logs; give "+p.allOf))
+		errs = append(errs, field.Forbidden(p.server.path, "a URL with a user in it ends up in logs; give "+p.choices))
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
 		errs = append(errs, invalid(p.server.path, "is a URL with a query or a fragment, which an API server's has not"))
 	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			errs = append(errs, invalid(p.server.path, "is a URL with a port that is none"))
-		}
+	if port := u.Port(); port != "" && !isPortNumber(port) {
+		errs = append(errs, invalid(p.server.path, "is a URL with a port that is none"))
 	}
-	if !r.AllowLocal && !p.hub && local(u.Hostname()) {
+	if !r.AllowLocal && !p.hub && isLocalHost(u.Hostname()) {
 		errs = append(errs, field.Forbidden(p.server.path,
 			"an address of Portico's own machine or link leads elsewhere from here; give one that leads to the cluster from anywhere"))
 	}
 	return u.Host, errs
 }
 
-func local(host string) bool {
+func isPortNumber(port string) bool {
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 1 && n <= 65535
+}
+
+func isLocalHost(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip := net.ParseIP(host)
-	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast())
+	ip, err := netip.ParseAddr(host)
+	return err == nil && isLocalAddress(ip.Unmap())
 }
 
-func (p parts) judgeAuthority() field.ErrorList {
-	if !p.ca.given() || x509.NewCertPool().AppendCertsFromPEM(p.ca.value) {
+func (p parts) validateCA() field.ErrorList {
+	if !p.ca.isSet() || x509.NewCertPool().AppendCertsFromPEM(p.ca.value) {
 		return nil // without one, the authorities of Portico's own system decide
 	}
-	return field.ErrorList{invalid(p.ca.path, "holds no certificate in PEM form"+hint(p.ca.value))}
+	return field.ErrorList{invalid(p.ca.path, "holds no certificate in PEM form"+encodingHint(p.ca.value))}
 }
 
-// judgeCertificate also tells when the client certificate ends.
-func (p parts) judgeCertificate() (time.Time, field.ErrorList) {
+// validateClientCertificate also returns the expiry of the client certificate.
+func (p parts) validateClientCertificate() (time.Time, field.ErrorList) {
 	const together = "the certificate and its key are given together or not at all"
 	switch {
-	case !p.cert.given() && !p.key.given():
+	case !p.cert.isSet() && !p.key.isSet():
 		return time.Time{}, nil
-	case !p.cert.given():
+	case !p.cert.isSet():
 		return time.Time{}, field.ErrorList{field.Required(p.cert.path, together)}
-	case !p.key.given():
+	case !p.key.isSet():
 		return time.Time{}, field.ErrorList{field.Required(p.key.path, together)}
 	}
 	var errs field.ErrorList
 	certificate := firstCertificate(p.cert.value)
 	if certificate == nil {
-		errs = append(errs, invalid(p.cert.path, "holds no certificate in PEM form"+hint(p.cert.value)))
+		errs = append(errs, invalid(p.cert.path, "holds no certificate in PEM form"+encodingHint(p.cert.value)))
 	}
 	switch key, encrypted := firstKey(p.key.value); {
 	case encrypted:
 		errs = append(errs, invalid(p.key.path, "is encrypted; Portico has no passphrase for it"))
 	case !key:
-		errs = append(errs, invalid(p.key.path, "holds no private key in PEM form"+hint(p.key.value)))
+		errs = append(errs, invalid(p.key.path, "holds no private key in PEM form"+encodingHint(p.key.value)))
 	}
 	if errs != nil {
 		return time.Time{}, errs
@@ -169,35 +176,35 @@ func firstKey(data []byte) (found, encrypted bool) {
 	return false, false
 }
 
-// judgeRest judges what goes into headers.
-func (p parts) judgeRest() field.ErrorList {
+// validateHeaderCredentials validates the credentials that are sent in headers.
+func (p parts) validateHeaderCredentials() field.ErrorList {
 	var errs field.ErrorList
-	if p.token.given() && bytes.ContainsFunc(p.token.value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if p.token.isSet() && bytes.ContainsFunc(p.token.value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		errs = append(errs, invalid(p.token.path,
 			"has a space, a line break or another character inside that a token cannot have"))
 	}
-	if p.token.given() && p.username.given() {
+	if p.token.isSet() && p.username.isSet() {
 		errs = append(errs, field.Forbidden(p.username.path, "two names for one caller are one too many: it is not given together with a token"))
 	}
 	if strings.ContainsRune(string(p.username.value), ':') {
 		errs = append(errs, invalid(p.username.path, "has a colon, which a user name cannot have"))
 	}
-	if p.username.given() != p.password.given() && !p.token.given() && !p.cert.given() {
+	if p.username.isSet() != p.password.isSet() && !p.token.isSet() && !p.cert.isSet() {
 		missing := p.password
-		if p.password.given() {
+		if p.password.isSet() {
 			missing = p.username
 		}
 		return append(errs, field.Required(missing.path, "a user name and a password are given together or not at all"))
 	}
-	if !p.cert.given() && !p.key.given() && !p.token.given() && !p.username.given() {
-		errs = append(errs, field.Required(p.root, "it has no credential: give "+p.allOf))
+	if !p.cert.isSet() && !p.key.isSet() && !p.token.isSet() && !p.username.isSet() {
+		errs = append(errs, field.Required(p.root, "it has no credential: give "+p.choices))
 	}
 	return errs
 }
 
-// endOf reads when a JSON Web Token ends, and returns zero for one that is none
-// or never ends. Whether the token is genuine is for the target to say.
-func endOf(token string) time.Time {
+// tokenExpiry returns the expiry of a JSON Web Token; zero for another token, and for
+// one without an expiry. The target verifies the token.
+func tokenExpiry(token string) time.Time {
 	segments := strings.Split(token, ".")
 	if len(segments) != 3 {
 		return time.Time{}
@@ -218,16 +225,16 @@ func endOf(token string) time.Time {
 // maxTime is the end of the year 9999, beyond which a time has no text.
 const maxTime = 253402300799
 
-// hint tells the likeliest mistake.
-func hint(value []byte) string {
-	if twice(value) {
+// encodingHint returns a hint at the most likely mistake.
+func encodingHint(value []byte) string {
+	if isDoubleEncoded(value) {
 		return "; it looks base64-encoded twice"
 	}
 	return ""
 }
 
-// twice tells whether a value is base64 of text that would make sense.
-func twice(value []byte) bool {
+// isDoubleEncoded tells whether a value is base64 of a certificate or a kubeconfig.
+func isDoubleEncoded(value []byte) bool {
 	clean := bytes.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' || r == ' ' {
 			return -1

@@ -16,30 +16,35 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Rules are what a connection Secret is judged by, beyond its content.
+// Rules validate a connection Secret, beyond the form of its values.
 type Rules struct {
-	// AllowLocal lets an endpoint be on the machine that Portico runs on, or on
-	// its link. There a name means something else to Portico than to the user.
+	// AllowLocal allows an endpoint on the machine that Portico runs on, or on its
+	// link. Such an address means another machine to Portico than to the user.
 	AllowLocal bool
-	// Hub is the endpoint of the cluster that Portico runs on. It is where a
-	// Secret of a ServiceAccount's token leads, which names no endpoint (S3).
+	// Hub is the endpoint of the cluster that Portico runs on. The token Secret of a
+	// ServiceAccount has no endpoint, and connects to it (S3).
 	Hub string
+	// HubHosts are the names and addresses of the hub's API server. Only an
+	// endpoint that names the hub may resolve to them.
+	HubHosts []string
 }
 
-// Connection is what a connection Secret says.
+// Connection is the content of a connection Secret.
 type Connection struct {
-	// Config connects. It impersonates nobody.
+	// Config is the REST configuration. It impersonates no user.
 	Config *rest.Config
 	// Host of the endpoint, with its port.
 	Host string
-	// Expiry is when the credential ends, zero where that cannot be known.
+	// Expiry of the credential; zero if it has none or cannot be known.
 	Expiry time.Time
+	// AddressRules are the rules for the addresses of the endpoint.
+	AddressRules AddressRules
 }
 
-// Read reads a connection Secret's data. A kubeconfig wins over the separate
-// keys. Whatever would make Portico run a program, read a file of its own, act
-// as somebody else, or trust a server it cannot verify is refused.
-func (r Rules) Read(data map[string][]byte) (*Connection, field.ErrorList) {
+// ReadSecret reads the data of a connection Secret. A kubeconfig wins over the
+// separate keys. It denies everything that would make Portico run a program, read a
+// local file, impersonate a user, or trust a server that it cannot verify.
+func (r Rules) ReadSecret(data map[string][]byte) (*Connection, field.ErrorList) {
 	path := field.NewPath("data")
 	for _, key := range keys {
 		if len(data[key]) > maxValue {
@@ -52,26 +57,29 @@ func (r Rules) Read(data map[string][]byte) (*Connection, field.ErrorList) {
 	case len(data[v1alpha1.SecretKubeconfig]) > 0:
 		p, errs = fromKubeconfig(data[v1alpha1.SecretKubeconfig], path.Key(v1alpha1.SecretKubeconfig))
 		if errs == nil {
-			return p.connection(r)
+			return p.newConnection(r)
 		}
 	default:
 		p, errs = r.fromKeys(data, path)
 		if errs == nil {
-			return p.connection(r)
+			return p.newConnection(r)
 		}
 	}
 	return nil, errs
 }
 
-// maxValue is far beyond what any of the values needs.
+// maxValue is more than any of the values needs.
 const maxValue = 512 << 10
 
-// keys are all that are read.
-var keys = []string{
+// ConnectionKeys are the keys of a connection Secret. No other key is copied.
+var ConnectionKeys = []string{
 	v1alpha1.SecretKubeconfig, v1alpha1.SecretEndpoint, v1alpha1.SecretClusterCA, v1alpha1.SecretClientCert,
 	v1alpha1.SecretClientKey, v1alpha1.SecretUsername, v1alpha1.SecretPassword, v1alpha1.SecretToken,
-	corev1.ServiceAccountRootCAKey,
 }
+
+// keys are the keys that are read. The last one is that of a ServiceAccount's token
+// Secret, which leads to the hub.
+var keys = append(slices.Clone(ConnectionKeys), corev1.ServiceAccountRootCAKey)
 
 // fromKeys reads the separate keys.
 func (r Rules) fromKeys(data map[string][]byte, path *field.Path) (parts, field.ErrorList) {
@@ -87,24 +95,24 @@ func (r Rules) fromKeys(data map[string][]byte, path *field.Path) (parts, field.
 		token:    trimmed(v1alpha1.SecretToken),
 		username: at(v1alpha1.SecretUsername),
 		password: at(v1alpha1.SecretPassword),
-		allOf: fmt.Sprintf("%s and %s, or %s, or %s and %s", v1alpha1.SecretClientCert, v1alpha1.SecretClientKey,
+		choices: fmt.Sprintf("%s and %s, or %s, or %s and %s", v1alpha1.SecretClientCert, v1alpha1.SecretClientKey,
 			v1alpha1.SecretToken, v1alpha1.SecretUsername, v1alpha1.SecretPassword),
 	}
-	if !p.ca.given() {
+	if !p.ca.isSet() {
 		p.ca = at(corev1.ServiceAccountRootCAKey)
 	}
-	if p.server.given() {
+	if p.server.isSet() {
 		return p, nil
 	}
-	if r.Hub != "" && p.token.given() && len(data[corev1.ServiceAccountRootCAKey]) > 0 {
+	if r.Hub != "" && p.token.isSet() && len(data[corev1.ServiceAccountRootCAKey]) > 0 {
 		p.server.value, p.hub = []byte(r.Hub), true
 		return p, nil
 	}
 	return p, field.ErrorList{field.Required(path, fmt.Sprintf("it has neither key %s nor key %s", v1alpha1.SecretKubeconfig, v1alpha1.SecretEndpoint))}
 }
 
-// Digest tells one connection from another, without telling what it says: the
-// Secret's data, and what else it is made of.
+// Digest tells one Secret's data from another, without revealing it. It covers the
+// data and the additional texts.
 func Digest(data map[string][]byte, more ...string) string {
 	hash := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(data)) {

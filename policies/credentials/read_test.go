@@ -108,7 +108,7 @@ func TestRead(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, errs := Rules{}.Read(data(tc.secret))
+			got, errs := Rules{}.ReadSecret(data(tc.secret))
 			if errs != nil {
 				t.Fatalf("%s %v", tc.reason, errs)
 			}
@@ -137,7 +137,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("null"))
 	f.Add([]byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "", "contexts": [{"name": ""}], "clusters": [{"name": ""}], "users": [{"name": ""}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		read, errs := Rules{}.Read(map[string][]byte{"kubeconfig": raw})
+		read, errs := Rules{}.ReadSecret(map[string][]byte{"kubeconfig": raw})
 		if errs != nil {
 			return
 		}

@@ -32,10 +32,10 @@ func TestLocal(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			secret := data(map[string]string{"endpoint": tc.endpoint, "token": "t"})
-			if _, errs := (Rules{}).Read(secret); (errs != nil) != tc.local {
+			if _, errs := (Rules{}).ReadSecret(secret); (errs != nil) != tc.local {
 				t.Errorf("local is %t, want %t: %s", errs != nil, tc.local, tc.reason)
 			}
-			if _, errs := (Rules{AllowLocal: true}).Read(secret); errs != nil {
+			if _, errs := (Rules{AllowLocal: true}).ReadSecret(secret); errs != nil {
 				t.Errorf("refused although it is allowed: %v", errs)
 			}
 		})
@@ -45,10 +45,10 @@ func TestLocal(t *testing.T) {
 func TestServiceAccountToken(t *testing.T) {
 	certificate, _ := pair(t)
 	secret := data(map[string]string{"token": "t", "ca.crt": certificate, "namespace": "infra"})
-	if _, errs := (Rules{}).Read(secret); errs == nil {
+	if _, errs := (Rules{}).ReadSecret(secret); errs == nil {
 		t.Error("a Secret without an endpoint leads somewhere although nobody knows the hub's")
 	}
-	got, errs := Rules{Hub: "https://127.0.0.1:6443"}.Read(secret)
+	got, errs := Rules{Hub: "https://127.0.0.1:6443"}.ReadSecret(secret)
 	if errs != nil {
 		t.Fatal(errs)
 	}
@@ -56,32 +56,32 @@ func TestServiceAccountToken(t *testing.T) {
 		t.Errorf("a service account's token does not lead to the hub: %+v", got.Config.Host)
 	}
 	delete(secret, "ca.crt")
-	if _, errs := (Rules{Hub: "https://127.0.0.1:6443"}).Read(secret); errs == nil {
+	if _, errs := (Rules{Hub: "https://127.0.0.1:6443"}).ReadSecret(secret); errs == nil {
 		t.Error("a token alone leads to the hub, although it may be any cluster's")
 	}
 }
 
 func TestExpiry(t *testing.T) {
 	certificate, key := pair(t) // of an hour
-	soon, late := time.Now().Add(time.Minute).Truncate(time.Second), time.Now().Add(48*time.Hour)
+	expiring, late := time.Now().Add(time.Minute).Truncate(time.Second), time.Now().Add(48*time.Hour)
 	cases := map[string]struct {
 		reason string
 		secret map[string]string
 		within time.Duration // 0: unknown
 	}{
 		"Opaque":      {reason: "A token that says nothing says nothing of its end.", secret: map[string]string{"token": "opaque"}},
-		"Token":       {reason: "A JSON Web Token tells.", secret: map[string]string{"token": jwt(fmt.Sprintf(`{"exp":%d}`, soon.Unix()))}, within: time.Minute},
+		"Token":       {reason: "A JSON Web Token tells.", secret: map[string]string{"token": jwt(fmt.Sprintf(`{"exp":%d}`, expiring.Unix()))}, within: time.Minute},
 		"Endless":     {reason: "One without an end has none.", secret: map[string]string{"token": jwt(`{"sub":"me"}`)}},
 		"Nonsense":    {reason: "One with an end beyond all calendars has none either.", secret: map[string]string{"token": jwt(`{"exp":1e300}`)}},
-		"NotANumber":  {reason: "Nor one with a word for an end.", secret: map[string]string{"token": jwt(`{"exp":"soon"}`)}},
+		"NotANumber":  {reason: "Nor one with a word for an end.", secret: map[string]string{"token": jwt(`{"exp":"expiring"}`)}},
 		"Certificate": {reason: "A certificate tells.", secret: map[string]string{"clientCert": certificate, "clientKey": key}, within: time.Hour},
 		"Both":        {reason: "The earlier end counts.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, late.Unix()))}, within: time.Hour},
-		"BothToken":   {reason: "Whichever it is.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, soon.Unix()))}, within: time.Minute},
+		"BothToken":   {reason: "Whichever it is.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, expiring.Unix()))}, within: time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.secret["endpoint"] = "https://eu-1.example.org"
-			got, errs := Rules{}.Read(data(tc.secret))
+			got, errs := Rules{}.ReadSecret(data(tc.secret))
 			if errs != nil {
 				t.Fatal(errs)
 			}

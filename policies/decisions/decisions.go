@@ -1,10 +1,10 @@
-// Package decisions asks policies in the name of webhooks and controllers, and
-// keeps a record of what they decided: in the log, in metrics, and in what the
-// API server's audit log is given.
+// Package decisions evaluates policies for webhooks and controllers, and records each
+// decision: in the log, in metrics, and in the annotations of the API server's audit log.
 package decisions
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-logr/logr"
 
@@ -12,51 +12,54 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// Asker asks the policies in force. It is a prometheus.Collector of what came of
-// it.
-type Asker struct {
-	engine  *engine.Engine
-	exempt  string
-	metrics metrics
+// Evaluator evaluates the policies in force. It is a prometheus.Collector of the
+// results.
+type Evaluator struct {
+	engine          *engine.Engine
+	exemptNamespace string
+	metrics         metrics
 }
 
-// New returns an asker of an engine. Portico's own namespace never meets a
-// policy.
-func New(policies *engine.Engine, portico string) *Asker {
-	return &Asker{engine: policies, exempt: portico, metrics: newMetrics()}
+// New returns an evaluator of an engine's policies. No policy applies to Portico's own
+// namespace.
+func New(policies *engine.Engine, porticoNamespace string) *Evaluator {
+	return &Evaluator{engine: policies, exemptNamespace: porticoNamespace, metrics: newMetrics()}
 }
 
-// Occasion is why policies are asked.
-type Occasion struct {
-	// ID of the decision: that of the API request, or of the controller's run.
+// Caller identifies the reason for an evaluation in the log.
+type Caller struct {
+	// ID of the decision: that of the API request, or of the controller's reconcile.
 	ID string
-	// Asks is who asks: admission, or a controller's name.
-	Asks string
-	// Log has the record.
+	// Component is admission, or the name of a controller.
+	Component string
+	// Log receives the record.
 	Log logr.Logger
 }
 
-// Asks tells whether policies of a type have a say about a namespace. When they
-// have none, nothing needs to be gathered.
-func (a *Asker) Asks(t policyv1alpha1.PolicyType, namespace string) bool {
-	return namespace != a.exempt && a.engine.Asks(t)
+// Applies tells whether there are policies of a type, and the namespace is not exempt.
+// If not, no question has to be built.
+func (a *Evaluator) Applies(t policyv1alpha1.PolicyType, namespace string) bool {
+	return namespace != a.exemptNamespace && a.engine.HasPolicies(t)
 }
 
-// Ask asks about everything in a request, or in an application, which runs on
+// Evaluate decides on all objects of one request, or of one application, which run on
 // one target.
-func (a *Asker) Ask(ctx context.Context, why Occasion, questions ...engine.Question) *engine.Decision {
+func (a *Evaluator) Evaluate(ctx context.Context, caller Caller, questions ...engine.Question) *engine.Decision {
 	all := make([]*engine.Decision, 0, len(questions))
 	for _, q := range questions {
 		d := a.engine.Decide(ctx, q)
-		a.record(why, q, d)
+		a.record(caller, q, d)
 		all = append(all, d)
 	}
-	return engine.Join(all...)
+	return engine.Merge(all...)
 }
 
-// Loaded is closed when all policies are known. Whoever decides by them waits.
-func (a *Asker) Loaded() <-chan struct{} { return a.engine.Loaded() }
+// Now returns the time that policies see.
+func (a *Evaluator) Now() time.Time { return a.engine.Now() }
 
-// Changes says when the policies in force have changed. Changes that nobody has
-// looked at yet are one.
-func (a *Asker) Changes() <-chan struct{} { return a.engine.Changes() }
+// Loaded is closed when all policies are known. Callers wait for it before they decide.
+func (a *Evaluator) Loaded() <-chan struct{} { return a.engine.Loaded() }
+
+// Changes returns a channel that receives when the policies in force have changed.
+// Changes that were not received yet count as one.
+func (a *Evaluator) Changes() <-chan struct{} { return a.engine.Changes() }

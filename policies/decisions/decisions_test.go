@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/policies/input"
 )
@@ -32,7 +34,7 @@ func scheduling(name, rules string, action policyv1alpha1.Action) *policyv1alpha
 	}
 }
 
-func asker(t *testing.T, policies ...*policyv1alpha1.Policy) *Asker {
+func evaluator(t *testing.T, policies ...*policyv1alpha1.Policy) *Evaluator {
 	t.Helper()
 	e := engine.New(engine.Options{})
 	for _, p := range policies {
@@ -67,10 +69,10 @@ func TestRecord(t *testing.T) {
 		lines = nil
 		return funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{Verbosity: verbosity})
 	}
-	a := asker(t, scheduling("denies", denies, ""), scheduling("errs", errs, ""), scheduling("excludes", excludes, ""), scheduling("silent", denies+"\nx := 1\n", policyv1alpha1.Audit))
-	place := Place{Namespace: Namespace("shop", &metav1.ObjectMeta{}), Application: input.Application{Name: "web"}, Targets: []v1alpha1.KubernetesTarget{target("eu"), target("us")}}
-	q := place.Scheduling(input.Request{Operation: "CREATE", User: input.User{Username: "ada"}}, object("web"), nil)
-	d := a.Ask(context.Background(), Occasion{ID: "review-1", Asks: "admission", Log: log(0)}, q)
+	a := evaluator(t, scheduling("denies", denies, ""), scheduling("errs", errs, ""), scheduling("excludes", excludes, ""), scheduling("silent", denies+"\nx := 1\n", policyv1alpha1.Audit))
+	place := SchedulingContext{Namespace: NamespaceFromMetadata("shop", &metav1.ObjectMeta{}), Application: input.Application{Name: "web"}, Targets: []v1alpha1.KubernetesTarget{target("eu"), target("us")}}
+	q := place.Question(input.Request{Operation: "CREATE", User: input.User{Username: "ada"}}, object("web"), nil)
+	d := a.Evaluate(context.Background(), Caller{ID: "review-1", Component: "admission", Log: log(0)}, q)
 	if d.Allowed() || len(lines) != 4 {
 		t.Fatalf("decided %v, and wrote down:\n%s", d, strings.Join(lines, "\n"))
 	}
@@ -84,7 +86,7 @@ func TestRecord(t *testing.T) {
 	}
 
 	q.Request.DryRun = true
-	a.Ask(context.Background(), Occasion{Log: log(0)}, q)
+	a.Evaluate(context.Background(), Caller{Log: log(0)}, q)
 	want := []string{
 		`policy_errors_total{dry_run="false",policy="errs",reason="PolicyError"} 1`,
 		`policy_errors_total{dry_run="true",policy="errs",reason="PolicyError"} 1`,
@@ -102,19 +104,19 @@ func TestRecord(t *testing.T) {
 		`policy_evaluations_total{dry_run="true",policy="silent",result="audit",type="Scheduling"} 1`,
 		`policy_excluded_targets_total{code="Far",policy="excludes"} 1`,
 	}
-	if diff := cmp.Diff(want, told(t, a)); diff != "" {
+	if diff := cmp.Diff(want, recorded(t, a)); diff != "" {
 		t.Error(diff)
 	}
 	for _, policy := range []string{"denies", "errs", "excludes", "silent"} {
-		a.Forget(policy)
+		a.DeleteMetrics(policy)
 	}
-	if diff := cmp.Diff([]string(nil), told(t, a)); diff != "" {
+	if diff := cmp.Diff([]string(nil), recorded(t, a)); diff != "" {
 		t.Errorf("metrics are left of policies that are no more: %s", diff)
 	}
 }
 
-// told are metrics as text, with the number of what was timed.
-func told(t *testing.T, a *Asker) []string {
+// recorded are metrics as text, with the number of what was timed.
+func recorded(t *testing.T, a *Evaluator) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(a)
@@ -136,22 +138,22 @@ func told(t *testing.T, a *Asker) []string {
 	return out
 }
 
-// What was allowed is told only to who wants to know.
+// What was allowed is recorded only to who wants to know.
 func TestAllowedIsQuiet(t *testing.T) {
-	a := asker(t, scheduling("denies", denies+"\n", ""), scheduling("kind", `deny contains {"code": "A", "msg": "no"} if input.object.kind == "Pod"`+"\n", ""))
+	a := evaluator(t, scheduling("denies", denies+"\n", ""), scheduling("kind", `deny contains {"code": "A", "msg": "no"} if input.object.kind == "Pod"`+"\n", ""))
 	for verbosity, want := range map[int]int{0: 1, 2: 2} {
 		got := 0
 		log := funcr.New(func(_, _ string) { got++ }, funcr.Options{Verbosity: verbosity})
-		place := Place{Namespace: Namespace("shop", &metav1.ObjectMeta{})}
-		a.Ask(context.Background(), Occasion{Log: log}, place.Scheduling(input.Request{}, object("web"), nil))
+		place := SchedulingContext{Namespace: NamespaceFromMetadata("shop", &metav1.ObjectMeta{})}
+		a.Evaluate(context.Background(), Caller{Log: log}, place.Question(input.Request{}, object("web"), nil))
 		if got != want {
 			t.Errorf("at verbosity %d there are %d lines, want %d", verbosity, got, want)
 		}
 	}
 }
 
-func TestAsks(t *testing.T) {
-	a := asker(t, scheduling("denies", denies, ""))
+func TestApplies(t *testing.T) {
+	a := evaluator(t, scheduling("denies", denies, ""))
 	cases := map[string]struct {
 		t         policyv1alpha1.PolicyType
 		namespace string
@@ -163,31 +165,31 @@ func TestAsks(t *testing.T) {
 		"OnlyByItsName": {policyv1alpha1.Scheduling, "portico-system-2", true},
 	}
 	for name, tc := range cases {
-		if got := a.Asks(tc.t, tc.namespace); got != tc.want {
+		if got := a.Applies(tc.t, tc.namespace); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
 }
 
 func TestPlace(t *testing.T) {
-	place := Place{
-		Namespace: Namespace("shop", &metav1.ObjectMeta{Labels: map[string]string{"env": "prod"}}),
+	place := SchedulingContext{
+		Namespace: NamespaceFromMetadata("shop", &metav1.ObjectMeta{Labels: map[string]string{"env": "prod"}}),
 		Selector:  labels.SelectorFromSet(labels.Set{"name": "eu"}),
 		Targets:   []v1alpha1.KubernetesTarget{target("eu"), target("us")},
 		Placed:    map[string]int{"eu": 1},
 	}
 	elsewhere := object("web")
 	elsewhere.SetNamespace("on-the-target")
-	q := place.Scheduling(input.Request{}, elsewhere, object("web"))
+	q := place.Question(input.Request{}, elsewhere, object("web"))
 	if q.Request.Namespace != "shop" || q.Namespace.Labels["env"] != "prod" || q.Selector.String() != "name=eu" || len(q.Targets) != 2 || q.OldObject == nil {
 		t.Errorf("before it is placed: %+v", q)
 	}
 	place.Application.Target = "us"
-	if q := place.Scheduling(input.Request{}, elsewhere, nil); q.Selector != nil || len(q.Targets) != 1 || q.Targets[0].Name != "us" {
+	if q := place.Question(input.Request{}, elsewhere, nil); q.Selector != nil || len(q.Targets) != 1 || q.Targets[0].Name != "us" {
 		t.Errorf("once it is placed: %+v", q)
 	}
 	place.Application.Target = "gone"
-	if q := place.Scheduling(input.Request{}, elsewhere, nil); len(q.Targets) != 0 {
+	if q := place.Question(input.Request{}, elsewhere, nil); len(q.Targets) != 0 {
 		t.Errorf("on a target that is no more: %+v", q)
 	}
 }
@@ -200,15 +202,40 @@ func TestPublish(t *testing.T) {
 		}
 		return out
 	}
-	now := of("shop", "eu", "one")
-	others := []v1alpha1.KubernetesTarget{now, of("shop", "us", ""), of("bank", "eu", "one"), of("bank", "us", "two"), of("blog", "eu", "")}
-	q := Publish(input.Request{Operation: "CREATE"}, &now, nil, Namespace("shop", &metav1.ObjectMeta{}), others)
-	var got []string
-	for _, other := range q.Existing {
-		got = append(got, other.Namespace+"/"+other.Name)
+	withSecret := func(target v1alpha1.KubernetesTarget) v1alpha1.KubernetesTarget {
+		target.Spec.ConnectionSecretRef = &v1alpha1.SecretReference{Namespace: "shop", Name: "eu"}
+		return target
 	}
-	if diff := cmp.Diff([]string{"shop/us", "bank/eu"}, got); diff != "" {
-		t.Error(diff)
+	now := withSecret(of("shop", "eu", "one"))
+	others := []v1alpha1.KubernetesTarget{now, withSecret(of("blog", "secret", "")), of("shop", "us", ""), of("bank", "eu", "one"), of("bank", "us", "two"), of("blog", "eu", "")}
+	q := PublishQuestion(input.Request{Operation: "CREATE"}, &now, nil, NamespaceFromMetadata("shop", &metav1.ObjectMeta{}), others)
+	// The index finds the same targets, some of them twice.
+	related, err := ListRelatedTargets(&now, func(key string) ([]v1alpha1.KubernetesTarget, error) {
+		var out []v1alpha1.KubernetesTarget
+		for i := range others {
+			if slices.Contains(policies.RelatedTargetKeys(&others[i]), key) {
+				out = append(out, others[i])
+			}
+		}
+		return out, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexed := PublishQuestion(input.Request{Operation: "CREATE"}, &now, nil, NamespaceFromMetadata("shop", &metav1.ObjectMeta{}), related)
+	for name, q := range map[string]engine.Question{"all": q, "indexed": indexed} {
+		var got []string
+		for _, other := range q.Existing {
+			got = append(got, other.Namespace+"/"+other.Name)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"bank/eu", "blog/secret", "shop/us"}, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	failure := errors.New("the cache is not started")
+	if _, err := ListRelatedTargets(&now, func(string) ([]v1alpha1.KubernetesTarget, error) { return nil, failure }); !errors.Is(err, failure) {
+		t.Errorf("error %v, want %v", err, failure)
 	}
 }
 
@@ -218,19 +245,19 @@ func TestWords(t *testing.T) {
 	old := engine.Finding{Policy: "q", Code: "Old", Message: "is old", Target: "us"}
 	timeout := engine.Finding{Policy: "p", Code: engine.CodePolicyTimeout}
 
-	if diff := cmp.Diff([]string{"policy p: A: no (spec.x)", "policy p: Far: target us: is far"}, Lines([]engine.Finding{found, far})); diff != "" {
+	if diff := cmp.Diff([]string{"policy p: A: no (spec.x)", "policy p: Far: target us: is far"}, Messages([]engine.Finding{found, far})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"us": "is excluded by policy p: Far: is far, and by policy q: Old: is old"}, Exclusions([]engine.Finding{far, old})); diff != "" {
+	if diff := cmp.Diff(map[string]string{"us": "is excluded by policy p: Far: is far, and by policy q: Old: is old"}, ExclusionReasons([]engine.Finding{far, old})); diff != "" {
 		t.Error(diff)
 	}
-	if Exclusions(nil) != nil {
+	if ExclusionReasons(nil) != nil {
 		t.Error("nothing is excluded, and yet something")
 	}
-	if diff := cmp.Diff([]engine.Finding{far}, On("us", []engine.Finding{far, {Target: "eu"}})); diff != "" {
+	if diff := cmp.Diff([]engine.Finding{far}, FindingsAbout("us", []engine.Finding{far, {Target: "eu"}})); diff != "" {
 		t.Error(diff)
 	}
-	within := Within("spec.template", []engine.Finding{found, {Policy: "p"}})
+	within := PrefixFields("spec.template", []engine.Finding{found, {Policy: "p"}})
 	if diff := cmp.Diff([]string{"spec.template.spec.x", "spec.template"}, []string{within[0].Field, within[1].Field}); diff != "" || found.Field != "spec.x" {
 		t.Error(diff)
 	}
@@ -238,7 +265,7 @@ func TestWords(t *testing.T) {
 		denied []engine.Finding
 		want   bool
 	}{{nil, false}, {[]engine.Finding{timeout}, true}, {[]engine.Finding{timeout, found}, false}} {
-		if got := Failed(tc.denied); got != tc.want {
+		if got := EvaluationFailed(tc.denied); got != tc.want {
 			t.Errorf("%v: %v", tc.denied, got)
 		}
 	}
@@ -255,7 +282,7 @@ func TestJoining(t *testing.T) {
 		"Runs": {false, engine.Decision{Denied: []engine.Finding{no}, Warnings: []engine.Finding{far, hm}}},
 	}
 	for name, tc := range cases {
-		if diff := cmp.Diff(&tc.want, Joining(d, "us", tc.isNew)); diff != "" {
+		if diff := cmp.Diff(&tc.want, RestrictToTarget(d, "us", tc.isNew)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -265,7 +292,7 @@ func TestJoining(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	got := Warnings([]string{"short", strings.Repeat("ü", 150), "two\nlines"})
+	got := AdmissionWarnings([]string{"short", strings.Repeat("ü", 150), "two\nlines"})
 	if got[0] != "short" || len(got[1]) > 200 || !strings.HasSuffix(got[1], "ü...") || got[2] != "two lines" {
 		t.Errorf("got %q", got)
 	}
@@ -273,10 +300,10 @@ func TestWarnings(t *testing.T) {
 	for i := range 40 {
 		many = append(many, fmt.Sprint(i))
 	}
-	if got := Warnings(many); len(got) != 16 || got[15] != "and 25 more" {
+	if got := AdmissionWarnings(many); len(got) != 16 || got[15] != "and 25 more" {
 		t.Errorf("got %q", got)
 	}
-	if got := Warnings(many[:16]); len(got) != 16 || got[15] != "15" {
+	if got := AdmissionWarnings(many[:16]); len(got) != 16 || got[15] != "15" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -291,7 +318,7 @@ func TestAnnotations(t *testing.T) {
 		"Nobody": {reason: "What nobody was asked about is nobody's to explain.", d: engine.Decision{Revision: "r"}},
 		"Allow":  {reason: "That policies agreed is worth knowing.", d: engine.Decision{Revision: "r", Evaluations: evaluated}, want: map[string]string{"decision": "allow", "revision": "r"}},
 		"Audit": {
-			reason: "What people are not told is told here.",
+			reason: "What people are not recorded is recorded here.",
 			d:      engine.Decision{Revision: "r", Evaluations: evaluated, Recorded: []engine.Finding{{Policy: "b", Code: "X"}, {Policy: "b", Code: "X"}}},
 			want:   map[string]string{"decision": "audit", "revision": "r", "policies": "b", "codes": "X"},
 		},
@@ -302,7 +329,7 @@ func TestAnnotations(t *testing.T) {
 			want: map[string]string{"decision": "deny", "revision": "r", "policies": "a,b", "codes": "D,W"},
 		},
 		"Error": {
-			reason: "A policy that could not be asked and does not matter is still told.",
+			reason: "A policy that could not be asked and does not matter is still recorded.",
 			d: engine.Decision{Revision: "r", Evaluations: []engine.Evaluation{{Policy: "a", Err: errors.New("x"), Code: "PolicyError"}},
 				Warnings: []engine.Finding{{Policy: "a", Code: "PolicyError"}}},
 			want: map[string]string{"decision": "error", "revision": "r", "policies": "a", "codes": "PolicyError"},
@@ -310,7 +337,7 @@ func TestAnnotations(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Annotations(&tc.d), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, AuditAnnotations(&tc.d), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n%s", tc.reason, diff)
 			}
 		})

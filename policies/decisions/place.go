@@ -1,29 +1,34 @@
 package decisions
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/policies/input"
 )
 
-// AuditOperation is input.request.operation when nobody asks for anything, and
-// what exists is looked over: before a controller acts on it, or in an audit.
+// AuditOperation is input.request.operation when there is no admission request: before a
+// controller acts on an object, or in an audit.
 const AuditOperation = "AUDIT"
 
-// Place is where objects of one application could run.
-type Place struct {
+// SchedulingContext is where objects of one application could run.
+type SchedulingContext struct {
 	// Namespace of the hub they are in.
 	Namespace *corev1.Namespace
 	// Application they belong to. Once it has a target they run there, and
-	// policies are asked about that target alone.
+	// policies see that target alone.
 	Application input.Application
-	// Selector of targets that the application asks for.
+	// Selector of targets of the application.
 	Selector labels.Selector
 	// Targets of the namespace.
 	Targets []v1alpha1.KubernetesTarget
@@ -31,8 +36,8 @@ type Place struct {
 	Placed map[string]int
 }
 
-// Scheduling asks whether an object may run, and where.
-func (p Place) Scheduling(request input.Request, object, old *unstructured.Unstructured) engine.Question {
+// Question returns the question whether an object may run, and where.
+func (p SchedulingContext) Question(request input.Request, object, old *unstructured.Unstructured) engine.Question {
 	request.Namespace = p.Namespace.Name // not the one on the target, which a template names
 	q := engine.Question{Type: policyv1alpha1.Scheduling, Question: input.Question{
 		Request: request, Object: object, OldObject: old,
@@ -51,32 +56,40 @@ func (p Place) Scheduling(request input.Request, object, old *unstructured.Unstr
 	return q
 }
 
-// Publish asks whether a target may be published. others are all targets there
-// are, of which those of the same namespace, or of the same managed cluster,
-// count.
-func Publish(request input.Request, target, old *v1alpha1.KubernetesTarget, namespace *corev1.Namespace, others []v1alpha1.KubernetesTarget) engine.Question {
+// ListRelatedTargets lists the targets that publish policies see beside a target. list
+// returns the targets with a key of policies.RelatedTargetIndex.
+func ListRelatedTargets(target *v1alpha1.KubernetesTarget, list func(key string) ([]v1alpha1.KubernetesTarget, error)) ([]v1alpha1.KubernetesTarget, error) {
+	var out []v1alpha1.KubernetesTarget
+	for _, key := range policies.RelatedTargetKeys(target) {
+		found, err := list(key)
+		if err != nil {
+			return nil, fmt.Errorf("listing targets: %w", err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// PublishQuestion returns the question whether a target may be published. Of the others, the policies
+// see each target once that is related to it.
+func PublishQuestion(request input.Request, target, old *v1alpha1.KubernetesTarget, namespace *corev1.Namespace, others []v1alpha1.KubernetesTarget) engine.Question {
 	q := engine.Question{Type: policyv1alpha1.Publish, Question: input.Question{
 		Request: request, Target: target, OldTarget: old, Namespace: namespace,
 	}}
+	keys := sets.New(policies.RelatedTargetKeys(target)...)
+	added := sets.New(types.NamespacedName{Namespace: target.Namespace, Name: target.Name})
 	for i := range others {
-		other := &others[i]
-		itself := other.Namespace == target.Namespace && other.Name == target.Name
-		if !itself && (other.Namespace == target.Namespace || sameCluster(other, target)) {
-			q.Existing = append(q.Existing, other)
+		name := types.NamespacedName{Namespace: others[i].Namespace, Name: others[i].Name}
+		if !added.Has(name) && keys.HasAny(policies.RelatedTargetKeys(&others[i])...) {
+			added.Insert(name)
+			q.Existing = append(q.Existing, &others[i])
 		}
 	}
 	return q
 }
 
-// sameCluster compares managed clusters. Of clusters behind a Secret that
-// somebody made nothing is known before they are connected.
-func sameCluster(a, b *v1alpha1.KubernetesTarget) bool {
-	return a.Spec.ClusterRef != nil && b.Spec.ClusterRef != nil && *a.Spec.ClusterRef == *b.Spec.ClusterRef
-}
-
-// Namespace is what policies see of a namespace of which only the metadata is
-// kept.
-func Namespace(name string, meta metav1.Object) *corev1.Namespace {
+// NamespaceFromMetadata returns a namespace for policies, which see its metadata alone.
+func NamespaceFromMetadata(name string, meta metav1.Object) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: meta.GetLabels(), Annotations: meta.GetAnnotations()}}
 }
 

@@ -9,8 +9,7 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// Result is what one policy's part in a decision comes to, from what stops a
-// request to what nobody notices.
+// Result is the worst of one policy's findings in a decision.
 type Result string
 
 // The results, as they are in the log, in metrics and in audit annotations.
@@ -23,29 +22,29 @@ const (
 	Allow   Result = "allow"
 )
 
-// Part is one policy's part in a decision.
-type Part struct {
+// PolicyResult is one policy's part in a decision.
+type PolicyResult struct {
 	engine.Evaluation
 	Result Result
-	// Codes of what it found, in order.
+	// Codes of its findings, in order.
 	Codes []string
 }
 
-// Parts tells a decision apart by policy.
-func Parts(d *engine.Decision) []Part {
-	parts := make([]Part, 0, len(d.Evaluations))
+// ResultsByPolicy splits a decision by policy.
+func ResultsByPolicy(d *engine.Decision) []PolicyResult {
+	parts := make([]PolicyResult, 0, len(d.Evaluations))
 	for _, evaluation := range d.Evaluations {
-		part := Part{Evaluation: evaluation, Result: Allow}
-		for _, said := range []struct {
+		part := PolicyResult{Evaluation: evaluation, Result: Allow}
+		for _, list := range []struct {
 			result   Result
 			findings []engine.Finding
 		}{{Deny, d.Denied}, {Exclude, d.Excluded}, {Warn, d.Warnings}, {Audit, d.Recorded}} {
-			for _, f := range said.findings {
+			for _, f := range list.findings {
 				if f.Policy != evaluation.Policy {
 					continue
 				}
 				if part.Result == Allow {
-					part.Result = said.result
+					part.Result = list.result
 				}
 				part.Codes = append(part.Codes, f.Code)
 			}
@@ -60,39 +59,46 @@ func Parts(d *engine.Decision) []Part {
 	return parts
 }
 
-// record writes down one decision. The log says who asked for what and what came
-// of it, and never what was in it.
-func (a *Asker) record(why Occasion, q engine.Question, d *engine.Decision) {
-	for _, part := range Parts(d) {
+// record writes one decision to the log and counts it in metrics. The log names the
+// user, the object and the result, and has no content of the object. A reused answer was
+// recorded when it was evaluated.
+func (a *Evaluator) record(caller Caller, q engine.Question, d *engine.Decision) {
+	if !slices.ContainsFunc(d.Evaluations, func(e engine.Evaluation) bool { return !e.Reused }) {
+		return
+	}
+	for _, part := range ResultsByPolicy(d) {
+		if part.Reused {
+			continue
+		}
 		a.metrics.count(q, d, part)
-		log := why.Log
+		log := caller.Log
 		if part.Result == Allow {
 			log = log.V(2)
 		}
 		if !log.Enabled() {
 			continue
 		}
-		about := subjectOf(q)
+		subject := logSubjectOf(q)
 		values := []any{
-			"decision", why.ID, "asks", why.Asks, "policy", part.Policy, "revision", part.Revision, "action", part.Action,
+			"decision", caller.ID, "component", caller.Component, "policy", part.Policy, "revision", part.Revision, "action", part.Action,
 			"result", part.Result, "codes", part.Codes, "user", q.Request.User.Username, "operation", q.Request.Operation,
-			"kind", about.kind, "object", about.ref, "target", about.target,
+			"kind", subject.kind, "object", subject.ref, "target", subject.target,
 			"latency", part.Duration.String(), "dryRun", q.Request.DryRun,
 		}
 		if part.Err != nil {
-			values = append(values, "why", part.Err.Error())
+			values = append(values, "error", part.Err.Error())
 		}
 		log.Info("Policy decided", values...)
 	}
 }
 
-type subject struct {
+type logSubject struct {
 	kind, target string
 	ref          klog.ObjectRef
 }
 
-func subjectOf(q engine.Question) subject {
-	s := subject{kind: q.Request.Kind.Kind, target: q.Application.Target}
+func logSubjectOf(q engine.Question) logSubject {
+	s := logSubject{kind: q.Request.Kind.Kind, target: q.Application.Target}
 	name := q.Request.Name
 	if q.Object != nil {
 		s.kind, name = cmp.Or(s.kind, q.Object.GetKind()), cmp.Or(name, q.Object.GetName(), q.Object.GetGenerateName())

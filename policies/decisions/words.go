@@ -9,8 +9,8 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// Lines are findings as a person reads them.
-func Lines(findings []engine.Finding) []string {
+// Messages are findings as texts for users.
+func Messages(findings []engine.Finding) []string {
 	lines := make([]string, 0, len(findings))
 	for _, f := range findings {
 		lines = append(lines, f.String())
@@ -18,19 +18,20 @@ func Lines(findings []engine.Finding) []string {
 	return lines
 }
 
-// Failed says that nothing was denied but by policies that could not be
-// evaluated: it is not the request that is at fault.
-func Failed(denied []engine.Finding) bool {
-	return len(denied) > 0 && !slices.ContainsFunc(denied, func(f engine.Finding) bool { return !failure(f.Code) })
+// EvaluationFailed reports whether all denials come from policies that could not be
+// evaluated: then the request is not at fault.
+func EvaluationFailed(denied []engine.Finding) bool {
+	return len(denied) > 0 && !slices.ContainsFunc(denied, func(f engine.Finding) bool { return !IsFailure(f) })
 }
 
-func failure(code string) bool {
-	return code == engine.CodePolicyError || code == engine.CodePolicyTimeout || code == engine.CodePolicyBroken
+// IsFailure reports whether a finding is of a policy that could not be evaluated.
+func IsFailure(f engine.Finding) bool {
+	return f.Code == engine.CodePolicyError || f.Code == engine.CodePolicyTimeout || f.Code == engine.CodePolicyBroken
 }
 
-// Exclusions say why targets are not eligible, by target, as the end of a
-// sentence about it.
-func Exclusions(excluded []engine.Finding) map[string]string {
+// ExclusionReasons returns the reasons why targets are not eligible, by target, as the end
+// of a sentence about it.
+func ExclusionReasons(excluded []engine.Finding) map[string]string {
 	if len(excluded) == 0 {
 		return nil
 	}
@@ -47,8 +48,8 @@ func Exclusions(excluded []engine.Finding) map[string]string {
 	return out
 }
 
-// On are the findings about one target.
-func On(target string, excluded []engine.Finding) []engine.Finding {
+// FindingsAbout are the findings about one target.
+func FindingsAbout(target string, excluded []engine.Finding) []engine.Finding {
 	var out []engine.Finding
 	for _, f := range excluded {
 		if f.Target == target {
@@ -58,11 +59,11 @@ func On(target string, excluded []engine.Finding) []engine.Finding {
 	return out
 }
 
-// Joining is a decision on what runs on one target only. What comes new is
-// refused where policies keep it off that target; what runs there already stays,
-// and somebody is told.
-func Joining(d engine.Decision, at string, isNew bool) *engine.Decision {
-	kept := On(at, d.Excluded)
+// RestrictToTarget returns a decision for an application that runs on one target. A new
+// object is denied if policies exclude that target. An object that runs there already
+// stays, with a warning.
+func RestrictToTarget(d engine.Decision, at string, isNew bool) *engine.Decision {
+	kept := FindingsAbout(at, d.Excluded)
 	d.Excluded = nil
 	if isNew {
 		d.Denied = append(kept, d.Denied...)
@@ -72,9 +73,9 @@ func Joining(d engine.Decision, at string, isNew bool) *engine.Decision {
 	return &d
 }
 
-// Within places findings in the object of the request, of which what was asked
-// about is a part.
-func Within(path string, findings []engine.Finding) []engine.Finding {
+// PrefixFields prefixes the fields of findings with a path: the object of the question is
+// a part of the object of the request.
+func PrefixFields(path string, findings []engine.Finding) []engine.Finding {
 	out := slices.Clone(findings)
 	for i := range out {
 		out[i].Field = strings.TrimSuffix(path+"."+out[i].Field, ".")
@@ -89,33 +90,33 @@ const (
 	maxWarnings = 16
 )
 
-// Warnings cuts lines to what an API server passes on.
-func Warnings(lines []string) []string {
+// AdmissionWarnings cuts lines to the number and length that an API server passes on.
+func AdmissionWarnings(lines []string) []string {
 	var out []string
 	for i, line := range lines {
 		if i == maxWarnings-1 && len(lines) > maxWarnings {
 			return append(out, fmt.Sprintf("and %d more", len(lines)-i))
 		}
-		out = append(out, shorten(line))
+		out = append(out, singleLine(line))
 	}
 	return out
 }
 
-func shorten(line string) string {
+func singleLine(line string) string {
 	return policies.Shorten(strings.Join(strings.Fields(line), " "), maxWarning) // a warning is one line
 }
 
-// Annotations are what the API server's audit log is given: what policies
-// decided, which of them had something to say, with which codes, and by which
-// set of policies. Nothing, when none was asked.
-func Annotations(d *engine.Decision) map[string]string {
+// AuditAnnotations are annotations of the API server's audit log: the decision, the
+// policies with findings and their codes, and the revision of the set of policies. There
+// are none when no policy was evaluated.
+func AuditAnnotations(d *engine.Decision) map[string]string {
 	if len(d.Evaluations) == 0 {
 		return nil
 	}
 	order := []Result{Allow, Audit, Warn, Exclude, Error, Deny}
 	worst := Allow
 	var policies, codes []string
-	for _, part := range Parts(d) {
+	for _, part := range ResultsByPolicy(d) {
 		if slices.Index(order, part.Result) > slices.Index(order, worst) {
 			worst = part.Result
 		}

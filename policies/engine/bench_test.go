@@ -143,9 +143,9 @@ func BenchmarkMemory(b *testing.B) {
 		e.Replace(context.Background(), benchPolicies(100))
 		loaded := heap()
 		e.Decide(context.Background(), scheduling(benchTargets(1000)...))
-		asked := heap()
+		decided := heap()
 		b.ReportMetric(float64(int64(loaded-before))/100/1024, "KiB/policy")
-		b.ReportMetric(float64(int64(asked-loaded))/1000/1024, "KiB/target")
+		b.ReportMetric(float64(int64(decided-loaded))/1000/1024, "KiB/target")
 		runtime.KeepAlive(e)
 	}
 }

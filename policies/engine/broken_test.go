@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write what policies are refused with to
 type broken struct {
 	reason  string
 	policy  *policyv1alpha1.Policy
-	want    string
+	desired string
 	wrong   []string
 	source  string // all but want
 	modules map[string]string
@@ -36,7 +36,7 @@ func readBroken(t testing.TB, file string) broken {
 		t.Fatal(err)
 	}
 	b := broken{modules: map[string]string{}, policy: policy("example", "")}
-	b.source, b.want, _ = strings.Cut(string(data), "-- want --\n")
+	b.source, b.desired, _ = strings.Cut(string(data), "-- want --\n")
 	current := ""
 	number := 0
 	for line := range strings.Lines(b.source) {
@@ -103,7 +103,7 @@ func TestBrokenPolicies(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(b.want, got); diff != "" {
+			if diff := cmp.Diff(b.desired, got); diff != "" {
 				t.Errorf("%s-want +got:\n%s", b.reason, diff)
 			}
 		})

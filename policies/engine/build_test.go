@@ -95,7 +95,7 @@ func deployment(labels map[string]string) *unstructured.Unstructured {
 func target(name string, labels map[string]string) *workloadv1alpha1.KubernetesTarget {
 	return &workloadv1alpha1.KubernetesTarget{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: "1", ResourceVersion: "1", Labels: labels},
-		Spec:       workloadv1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &corev1.LocalObjectReference{Name: name}},
+		Spec:       workloadv1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &workloadv1alpha1.SecretReference{Name: name}},
 		Status: workloadv1alpha1.KubernetesTargetStatus{
 			ServerVersion: "v1.36.3",
 			Conditions:    []metav1.Condition{{Type: "TargetReachable", Status: "True", Reason: "Reachable"}},

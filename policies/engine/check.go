@@ -16,17 +16,18 @@ import (
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/policies/input"
+	"github.com/portico-io/portico/policies/reuse"
 )
 
-// Report is what there is to say of a policy before it decides anything.
+// Report is the result of checking a policy.
 type Report struct {
 	// Policy is its name.
 	Policy string
 	// Revision names its content.
 	Revision string
-	// Problems are all that keeps it from being used, by place.
+	// Problems keep it from being used. They are sorted by place.
 	Problems []Problem
-	// Warnings are what its author should know.
+	// Warnings do not keep it from being used.
 	Warnings []Problem
 	// Tests are its own tests; nil when they could not be run.
 	Tests []Test
@@ -34,10 +35,10 @@ type Report struct {
 	Summary *policyv1alpha1.PolicyTests
 }
 
-// OK says that the policy can be used.
+// OK reports whether the policy can be used.
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
-// Compiled says that the policy compiles, whatever its tests say.
+// Compiled reports whether the policy compiles, also when its tests fail.
 func (r Report) Compiled() bool { return r.Summary != nil }
 
 // Dependents are the policies that would break, by name.
@@ -76,15 +77,15 @@ func Revision(spec policyv1alpha1.PolicySpec) string {
 	if err != nil { // parameters that are no JSON
 		content = fmt.Appendf(nil, "%#v", defaulted)
 	}
-	return shorten(content)
+	return contentHash(content)
 }
 
-func shorten(content []byte) string {
+func contentHash(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])[:revisionLength]
 }
 
-// setDefaults does what the API server does, for policies that come from files.
+// setDefaults sets the defaults of the API server, for policies that come from files.
 func setDefaults(spec *policyv1alpha1.PolicySpec) {
 	if spec.Action == "" {
 		spec.Action = policyv1alpha1.Deny
@@ -94,7 +95,7 @@ func setDefaults(spec *policyv1alpha1.PolicySpec) {
 	}
 }
 
-// compiled is a policy that can be asked. It is never changed.
+// compiled is a policy that can be evaluated. It is never changed.
 type compiled struct {
 	name, revision string
 	spec           policyv1alpha1.PolicySpec
@@ -102,21 +103,24 @@ type compiled struct {
 	parameters     *ast.Term
 	weight         float64
 	query          rego.PreparedEvalQuery
-	// pkg and modules are what a Library gives to others.
+	// pkg and modules are imported by other policies, if this is a Library.
 	pkg     ast.Ref
 	modules modules
-	// uses are the Libraries it is compiled with.
-	uses []string
-	lane *lane
+	// libraries are the Libraries it is compiled with.
+	libraries []string
+	slowLimit *slowLimit
+	// reads and identity decide when outputs are reused.
+	reads    reuse.Reads
+	identity reuse.Digest
 }
 
-// check compiles a policy with the libraries and runs its tests. It returns
+// compilePolicy compiles a policy with the libraries and runs its tests. It returns
 // nil for the policy when it cannot be used.
-func check(ctx context.Context, policy *policyv1alpha1.Policy, libraries map[string]*compiled) (*compiled, Report) {
+func compilePolicy(ctx context.Context, policy *policyv1alpha1.Policy, libraries map[string]*compiled) (*compiled, Report) {
 	spec := *policy.Spec.DeepCopy()
 	setDefaults(&spec)
 	report := Report{Policy: policy.Name, Revision: Revision(spec)}
-	out := &compiled{name: policy.Name, revision: report.Revision, spec: spec, weight: 1, lane: newLane()}
+	out := &compiled{name: policy.Name, revision: report.Revision, spec: spec, weight: 1, slowLimit: newSlowLimit()}
 	if spec.Weight != nil {
 		out.weight = float64(*spec.Weight)
 	}
@@ -133,13 +137,13 @@ func check(ctx context.Context, policy *policyv1alpha1.Policy, libraries map[str
 		report.add(Problem{Code: "policy_invalid", Message: fmt.Sprintf("spec.type: unknown type %q", spec.Type)})
 		return nil, report
 	}
-	all, problems := parse(text)
+	all, problems := parseModules(text)
 	report.add(problems...)
 	if len(problems) == 0 && len(all.rules()) == 0 {
 		report.add(Problem{Code: "policy_invalid", Message: "spec.modules: there are no rules"})
 	}
 	if len(problems) > 0 || len(all.rules()) == 0 {
-		return nil, report.tidy()
+		return nil, report.sorted()
 	}
 
 	out.modules = all.rules()
@@ -150,18 +154,18 @@ func check(ctx context.Context, policy *policyv1alpha1.Policy, libraries map[str
 	report.Warnings = append(report.Warnings, checkNegation(all, text)...)
 	out.compile(ctx, &report, all, libraries, text)
 	if !report.OK() {
-		return nil, report.tidy()
+		return nil, report.sorted()
 	}
-	return out, report.tidy()
+	return out, report.sorted()
 }
 
 func (out *compiled) compile(ctx context.Context, report *Report, all modules, libraries map[string]*compiled, text sources) {
 	spec := out.spec
 	var imported modules
-	out.uses, imported = closure(all, libraries, out.name)
-	for _, name := range out.uses {
+	out.libraries, imported = importedLibraries(all, libraries, out.name)
+	for _, name := range out.libraries {
 		if spec.Type == policyv1alpha1.Library && libraries[name].pkg.Equal(out.pkg) {
-			report.add(Problem{Code: contractErr, Message: fmt.Sprintf("package %s is already that of Library %s", dotted(out.pkg), name)})
+			report.add(Problem{Code: contractErr, Message: fmt.Sprintf("package %s is already that of Library %s", packageName(out.pkg), name)})
 			return
 		}
 	}
@@ -175,7 +179,7 @@ func (out *compiled) compile(ctx context.Context, report *Report, all modules, l
 		}
 		problems = append(problems, checkOutputs(spec.Type, out.pkg, c, sound, imported, text)...)
 	} else {
-		problems = append(problems, moreProblems(spec.Type, out.pkg, out.modules, imported, problems, text)...)
+		problems = append(problems, remainingProblems(spec.Type, out.pkg, out.modules, imported, problems, text)...)
 	}
 	compiles := len(report.Problems)+len(problems) == 0
 	report.add(problems...)
@@ -195,18 +199,20 @@ func (out *compiled) compile(ctx context.Context, report *Report, all modules, l
 		report.Warnings = append(report.Warnings, Problem{Code: "policy_no_tests",
 			Message: "the policy has no tests; add a module whose name ends in _test.rego, with rules whose names begin with test_"})
 	}
+	out.identify(libraries)
 	if spec.Type == policyv1alpha1.Library {
 		return
 	}
+	out.reads = reuse.ReadsOf(c.Modules)
 	var err error
-	if out.query, err = prepare(ctx, c.Compiler, spec.Type, out.pkg, out.modules); err != nil {
+	if out.query, err = prepareQuery(ctx, c.Compiler, spec.Type, out.pkg, out.modules); err != nil {
 		report.add(Problem{Code: ast.CompileErr, Message: "preparing: " + err.Error()})
 	}
 }
 
-// prepare asks for the entry points that exist, and so for nothing else that
-// the package may hold.
-func prepare(ctx context.Context, c *ast.Compiler, t policyv1alpha1.PolicyType, pkg ast.Ref, m modules) (rego.PreparedEvalQuery, error) {
+// prepareQuery prepares a query for the entry points that exist, and for no other rule
+// of the package.
+func prepareQuery(ctx context.Context, c *ast.Compiler, t policyv1alpha1.PolicyType, pkg ast.Ref, m modules) (rego.PreparedEvalQuery, error) {
 	var fields []string
 	for _, name := range entryPoints[t] {
 		if len(rulesNamed(m, name)) > 0 {
@@ -230,9 +236,9 @@ func parametersOf(spec policyv1alpha1.PolicySpec) (*ast.Term, error) {
 	return input.Term(values), nil
 }
 
-// closure returns the libraries that modules refer to, directly or not, by
+// importedLibraries returns the libraries that modules refer to, directly or not, by
 // name, and their modules.
-func closure(m modules, libraries map[string]*compiled, self string) ([]string, modules) {
+func importedLibraries(m modules, libraries map[string]*compiled, self string) ([]string, modules) {
 	used := map[string]bool{}
 	imported := modules{}
 	var visit func(modules)
@@ -269,7 +275,7 @@ func refersTo(module *ast.Module, pkg ast.Ref) bool {
 
 func (r *Report) add(problems ...Problem) { r.Problems = append(r.Problems, problems...) }
 
-func (r Report) tidy() Report {
-	r.Problems, r.Warnings = tidy(r.Problems), tidy(r.Warnings)
+func (r Report) sorted() Report {
+	r.Problems, r.Warnings = sortProblems(r.Problems), sortProblems(r.Warnings)
 	return r
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/portico-io/portico/policies/input"
 )
 
-// maxSource bounds what one policy may ask the compiler to do.
+// maxSource bounds the work of the compiler for one policy.
 const maxSource = 256 << 10
 
-// capabilities are the built-ins a policy may call: those whose answer follows
-// from their arguments, and the clock, which is read once for a decision. It is
+// capabilities are the built-ins a policy may call: those whose result depends on
+// their arguments alone, and the clock, which is read once for a decision. It is
 // a rule and not a list, so that a new release of OPA cannot open a hole.
-// Ranges are out because they turn one number into a million.
+// Ranges are out because they turn one number, or one network, into millions.
 var capabilities = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
 	c.Builtins = slices.DeleteFunc(slices.Clone(c.Builtins), func(b *ast.Builtin) bool {
 		return (b.Nondeterministic && b.Name != ast.NowNanos.Name) ||
-			strings.HasPrefix(b.Name, "numbers.range") ||
+			strings.HasPrefix(b.Name, "numbers.range") || b.Name == ast.NetCIDRExpand.Name ||
 			b.Name == ast.RegoParseModule.Name || b.Name == ast.Trace.Name
 	})
 	c.AllowNet = []string{} // no schema from elsewhere either
 	return c
 })
 
-// builtins are all of OPA's, to tell one that is not allowed from one that is
+// builtins are all of OPA's, to distinguish one that is not allowed from one that is
 // misspelt.
 var builtins = func() map[string]bool {
 	names := map[string]bool{}
@@ -41,8 +41,8 @@ var builtins = func() map[string]bool {
 	return names
 }()
 
-// schemas types `input` in every module, without a word from the author. A
-// Library has none: what it reads is checked with the policy that imports it.
+// schemas types `input` in every module, without an annotation by the author. A
+// Library has no schema: its references are checked with the policy that imports it.
 var schemas = func() map[policyv1alpha1.PolicyType]*ast.SchemaSet {
 	sets := map[policyv1alpha1.PolicyType]*ast.SchemaSet{}
 	for _, t := range []policyv1alpha1.PolicyType{policyv1alpha1.Scheduling, policyv1alpha1.Publish} {
@@ -56,8 +56,8 @@ var schemas = func() map[policyv1alpha1.PolicyType]*ast.SchemaSet {
 // modules are parsed files by name.
 type modules map[string]*ast.Module
 
-// parse reads every file, and returns the problems of all of them.
-func parse(text sources) (modules, []Problem) {
+// parseModules reads every file, and returns the problems of all of them.
+func parseModules(text sources) (modules, []Problem) {
 	size := 0
 	for _, source := range text {
 		size += len(source)
@@ -87,7 +87,7 @@ func parseFile(file, source string) (*ast.Module, error) {
 	})
 }
 
-// maxPasses bounds how often a policy is read again to find more mistakes.
+// maxPasses bounds the number of times a policy is parsed to find more mistakes.
 const maxPasses = 20
 
 // parseProblems are the problems of one file. The parser stops at the first; to
@@ -97,16 +97,16 @@ func (s sources) parseProblems(file string, err error) []Problem {
 	var problems []Problem
 	lines := strings.Split(s[file], "\n")
 	for range maxPasses {
-		found := s.from(err, file)
+		found := s.problemsOf(err, file)
 		if len(found) == 0 {
 			break
 		}
 		if len(problems) > 0 && found[0].Line == 0 {
 			break // there is nothing left
 		}
-		s.beforeEnd(&found[0])
+		s.moveToLastText(&found[0])
 		problems = append(problems, found[0])
-		if !blank(lines, found[0].Line) {
+		if !blankRule(lines, found[0].Line) {
 			break
 		}
 		_, err = parseFile(file, strings.Join(lines, "\n"))
@@ -114,9 +114,9 @@ func (s sources) parseProblems(file string, err error) []Problem {
 	return problems
 }
 
-// beforeEnd moves a problem at the end of a file to the last line with
+// moveToLastText moves a problem at the end of a file to the last line with
 // something in it.
-func (s sources) beforeEnd(p *Problem) {
+func (s sources) moveToLastText(p *Problem) {
 	if p.Column > 0 && strings.TrimSpace(p.Source) != "" {
 		return
 	}
@@ -127,9 +127,9 @@ func (s sources) beforeEnd(p *Problem) {
 	}
 }
 
-// blank empties the lines of the rule that a line is part of: from one that
+// blankRule empties the lines of the rule that a line is part of: from one that
 // begins in the first column to the next.
-func blank(lines []string, line int) bool {
+func blankRule(lines []string, line int) bool {
 	begins := func(i int) bool { return lines[i] != "" && !strings.ContainsRune(" \t\r}])#", rune(lines[i][0])) }
 	first := min(line, len(lines)) - 1
 	for first > 0 && !begins(first) {
@@ -163,7 +163,7 @@ func (m modules) with(other modules) modules {
 // compiler is OPA's, and how far it got.
 type compiler struct {
 	*ast.Compiler
-	// typed says that types were inferred, even if something is wrong.
+	// typed is true after types were inferred, also if there are errors.
 	typed bool
 }
 
@@ -184,11 +184,11 @@ func newCompiler(t policyv1alpha1.PolicyType) *compiler {
 	return c
 }
 
-// problems are what compiling found, and what it cannot find.
+// problems are the compiler's errors, and the errors that only checkData finds.
 func (c *compiler) problems(text sources) []Problem {
 	var problems []Problem
 	if c.Failed() {
-		problems = text.from(c.Errors, "")
+		problems = text.problemsOf(c.Errors, "")
 	}
 	if c.typed {
 		problems = append(problems, c.checkData(text)...)
@@ -197,7 +197,7 @@ func (c *compiler) problems(text sources) []Problem {
 }
 
 // checkData refuses references to data that no rule makes. There is no other
-// data, and Rego takes what is not there for undefined: a misspelt name would
+// data, and a reference to absent data is undefined in Rego: a misspelt name would
 // silently allow everything.
 func (c *compiler) checkData(text sources) []Problem {
 	var problems []Problem
@@ -211,8 +211,8 @@ func (c *compiler) checkData(text sources) []Problem {
 			}
 			prefix := ref.ConstantPrefix()
 			if len(prefix) == 1 || len(c.GetRules(prefix)) == 0 && !isPackageOf(c.Compiler, prefix) {
-				problems = append(problems, text.at(ref[0].Location, ast.TypeErr,
-					"undefined ref: %s: a policy has its own rules and data.lib, and no other data", written(ref)))
+				problems = append(problems, text.problemAt(ref[0].Location, ast.TypeErr,
+					"undefined ref: %s: a policy has its own rules and data.lib, and no other data", formatRef(ref)))
 			}
 			return false
 		})
@@ -220,9 +220,9 @@ func (c *compiler) checkData(text sources) []Problem {
 	return problems
 }
 
-// written is a reference as far as it has no variables: those are the
+// formatRef is a reference as far as it has no variables: those are the
 // compiler's own by now.
-func written(ref ast.Ref) string {
+func formatRef(ref ast.Ref) string {
 	if prefix := ref.ConstantPrefix(); len(prefix) < len(ref) {
 		return prefix.String() + "[...]"
 	}
@@ -249,9 +249,9 @@ func (c *compiler) compile(m modules, text sources) (problems []Problem) {
 	return c.problems(text)
 }
 
-// moreProblems finds what a compiler did not reach that stopped early, by
-// leaving out the entry points with mistakes. Nothing else depends on those.
-func moreProblems(t policyv1alpha1.PolicyType, pkg ast.Ref, m, libraries modules, known []Problem, text sources) []Problem {
+// remainingProblems finds the problems that a compiler did not reach because it stopped
+// early. It leaves out the entry points with mistakes, on which no other rule depends.
+func remainingProblems(t policyv1alpha1.PolicyType, pkg ast.Ref, m, libraries modules, known []Problem, text sources) []Problem {
 	var problems []Problem
 	for range maxPasses {
 		m = m.withoutEntryPointsAt(known)
@@ -259,7 +259,7 @@ func moreProblems(t policyv1alpha1.PolicyType, pkg ast.Ref, m, libraries modules
 		c.WithAllowUndefinedFunctionCalls(true)
 		found := c.compile(m.with(libraries), text)
 		for _, p := range found {
-			if !strings.HasSuffix(p.Message, " unused") { // it may be used in what was left out
+			if !strings.HasSuffix(p.Message, " unused") { // it may be used in a rule that was left out
 				problems = append(problems, p)
 			}
 		}
@@ -287,7 +287,7 @@ func (m modules) withoutEntryPointsAt(problems []Problem) modules {
 			wrong := slices.ContainsFunc(problems, func(p Problem) bool {
 				return p.File == file && p.Line >= rule.Location.Row && p.Line < max(end, rule.Location.Row+1)
 			})
-			if !wrong || !slices.Contains(allEntryPoints, headName(rule)) {
+			if !wrong || !slices.Contains(allEntryPoints, ruleName(rule)) {
 				trimmed.Rules = append(trimmed.Rules, rule)
 			}
 		}

@@ -11,10 +11,10 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 )
 
-// contractErr is the code of a problem with what a policy answers.
+// contractErr is the code of a problem with the outputs of a policy.
 const contractErr = "policy_contract_error"
 
-// The rules that are read, by type of policy; all others are helpers.
+// entryPoints are the rules that are evaluated, by type of policy; all others are helpers.
 var entryPoints = map[policyv1alpha1.PolicyType][]string{
 	policyv1alpha1.Scheduling: {"deny", "exclude", "require", "score", "warn"},
 	policyv1alpha1.Publish:    {"deny", "warn"},
@@ -30,8 +30,8 @@ var roots = map[policyv1alpha1.PolicyType]string{
 	policyv1alpha1.Library:    "lib",
 }
 
-// foreign are entry points of other engines, whose users come with habits.
-var foreign = map[string]string{
+// otherEngineRules are entry points of other policy engines, with the rule to write here.
+var otherEngineRules = map[string]string{
 	"allow":      "a policy can only tighten: write deny",
 	"allowed":    "a policy can only tighten: write deny",
 	"violation":  "did you mean deny?",
@@ -42,13 +42,13 @@ var foreign = map[string]string{
 }
 
 // checkPackages checks that all modules of a policy are one package, in the
-// place its type says.
+// place that its type requires.
 func checkPackages(t policyv1alpha1.PolicyType, m modules, text sources) (pkg ast.Ref, problems []Problem) {
 	files := make([]string, 0, len(m))
 	for file := range m {
 		files = append(files, file)
 	}
-	// Rules first: they say what the package is.
+	// Rules first: they define the package.
 	slices.SortFunc(files, func(a, b string) int {
 		if isTest(a) != isTest(b) {
 			if isTest(a) {
@@ -68,26 +68,26 @@ func checkPackages(t policyv1alpha1.PolicyType, m modules, text sources) (pkg as
 		}
 		switch {
 		case len(names) < 2 || names[0] != roots[t]:
-			problems = append(problems, text.at(location, contractErr,
+			problems = append(problems, text.problemAt(location, contractErr,
 				"package %s: the package of a %s policy is %s.<name>", strings.Join(names, "."), t, roots[t]))
 		case isTest(file):
 			names[len(names)-1] = strings.TrimSuffix(names[len(names)-1], "_test")
-			if pkg != nil && !path.Equal(pkg) && strings.Join(names, ".") != dotted(pkg) {
-				problems = append(problems, text.at(location, contractErr,
-					"package %s: the tests of package %s are in it, or in %s_test", dotted(path), dotted(pkg), dotted(pkg)))
+			if pkg != nil && !path.Equal(pkg) && strings.Join(names, ".") != packageName(pkg) {
+				problems = append(problems, text.problemAt(location, contractErr,
+					"package %s: the tests of package %s are in it, or in %s_test", packageName(path), packageName(pkg), packageName(pkg)))
 			}
 		case pkg == nil:
 			pkg = path
 		case !path.Equal(pkg):
-			problems = append(problems, text.at(location, contractErr,
-				"package %s: the modules of one policy are one package, here %s", dotted(path), dotted(pkg)))
+			problems = append(problems, text.problemAt(location, contractErr,
+				"package %s: the modules of one policy are one package, here %s", packageName(path), packageName(pkg)))
 		}
 	}
 	return pkg, problems
 }
 
-// dotted is a package's path as it is written.
-func dotted(path ast.Ref) string {
+// packageName is a package's path as it is written.
+func packageName(path ast.Ref) string {
 	return strings.TrimPrefix(path.String(), "data.")
 }
 
@@ -104,50 +104,52 @@ func checkNames(t policyv1alpha1.PolicyType, m modules, text sources) []Problem 
 		if anywhere == nil || file < anywhere.File {
 			anywhere = module.Package.Location
 		}
-		seen := map[string]bool{}
+		seen := map[string]bool{} // names of rules that are no entry points
 		for _, rule := range module.Rules {
-			name := headName(rule)
-			if name == "" {
-				continue
-			}
-			if slices.Contains(entryPoints[t], name) {
+			switch name := ruleName(rule); {
+			case name == "" || seen[name]:
+			case slices.Contains(entryPoints[t], name):
 				found = true
 				if why := wrongForm(name, rule); why != "" {
-					problems = append(problems, text.at(rule.Location, contractErr, "%s", why))
+					problems = append(problems, text.problemAt(rule.Location, contractErr, "%s", why))
 				}
-				continue
-			}
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			if slices.Contains(allEntryPoints, name) {
-				problems = append(problems, text.at(rule.Location, contractErr,
-					"rule %q is never read: a %s policy answers %s", name, t, strings.Join(entryPoints[t], " and ")))
-				continue
-			}
-			if hint, ok := foreign[strings.ToLower(name)]; ok {
-				found = true
-				problems = append(problems, text.at(rule.Location, contractErr, "rule %q is never read; %s", name, hint))
-				continue
-			}
-			for _, entry := range entryPoints[t] {
-				if oneSlipApart(strings.ToLower(name), entry) {
-					found = true
-					problems = append(problems, text.at(rule.Location, contractErr, "rule %q is never read; did you mean %s?", name, entry))
-					break
+			default:
+				seen[name] = true
+				why, intended := unreadRule(t, name)
+				found = found || intended
+				if why != "" {
+					problems = append(problems, text.problemAt(rule.Location, contractErr, "%s", why))
 				}
 			}
 		}
 	}
 	if !found && len(m.rules()) > 0 {
-		problems = append(problems, text.at(anywhere, contractErr,
+		problems = append(problems, text.problemAt(anywhere, contractErr,
 			"the policy decides nothing: it defines none of %s", strings.Join(entryPoints[t], ", ")))
 	}
 	return problems
 }
 
-func headName(rule *ast.Rule) string {
+// unreadRule returns the problem of a rule whose name looks like an entry point;
+// empty for a helper. intended tells that the author meant an entry point of this
+// type of policy.
+func unreadRule(t policyv1alpha1.PolicyType, name string) (why string, intended bool) {
+	if slices.Contains(allEntryPoints, name) {
+		return fmt.Sprintf("rule %q is never read: a %s policy answers %s", name, t, strings.Join(entryPoints[t], " and ")), false
+	}
+	lower := strings.ToLower(name)
+	if hint, ok := otherEngineRules[lower]; ok {
+		return fmt.Sprintf("rule %q is never read; %s", name, hint), true
+	}
+	for _, entry := range entryPoints[t] {
+		if oneSlipApart(lower, entry) {
+			return fmt.Sprintf("rule %q is never read; did you mean %s?", name, entry), true
+		}
+	}
+	return "", false
+}
+
+func ruleName(rule *ast.Rule) string {
 	ref := rule.Head.Ref()
 	if len(ref) == 0 {
 		return ""
@@ -161,7 +163,7 @@ func headName(rule *ast.Rule) string {
 	return ""
 }
 
-// wrongForm says why a rule cannot be an entry point. Only sets and partial
+// wrongForm returns the reason why a rule cannot be an entry point; empty when it can. Only sets and partial
 // objects can be: they never contradict themselves.
 func wrongForm(name string, rule *ast.Rule) string {
 	head := rule.Head
@@ -214,18 +216,18 @@ func oneSlipApart(a, b string) bool {
 	}
 }
 
-// shape is what one element of an entry point's set is.
-type shape struct{ required, optional []string }
+// elementShape lists the keys of one element of an entry point's set.
+type elementShape struct{ required, optional []string }
 
-var shapes = map[string]shape{
+var elementShapes = map[string]elementShape{
 	"deny":    {required: []string{"code", "msg"}, optional: []string{"field"}},
 	"warn":    {required: []string{"code", "msg"}, optional: []string{"field"}},
 	"exclude": {required: []string{"code", "msg", "target"}},
 	"require": {required: []string{"key", "operator"}, optional: []string{"values"}},
 }
 
-// checkType compares an inferred type with the contract. What inference calls
-// any is looked at when it is evaluated.
+// checkType compares an inferred type with the contract. A value of type any is
+// checked when it is evaluated.
 func checkType(name string, t types.Type) []string {
 	if name == "score" {
 		object, ok := t.(*types.Object)
@@ -237,7 +239,7 @@ func checkType(name string, t types.Type) []string {
 			problems = append(problems, numberProblem(p.Value)...)
 		}
 		if d := object.DynamicProperties(); d != nil {
-			if !may(d.Key, isString) {
+			if !mayBe(d.Key, isString) {
 				problems = append(problems, fmt.Sprintf("the key of score must be the name of a target, got %v", d.Key))
 			}
 			problems = append(problems, numberProblem(d.Value)...)
@@ -256,14 +258,14 @@ func checkType(name string, t types.Type) []string {
 }
 
 func numberProblem(t types.Type) []string {
-	if may(t, func(t types.Type) bool { _, ok := t.(types.Number); return ok }) {
+	if mayBe(t, func(t types.Type) bool { _, ok := t.(types.Number); return ok }) {
 		return nil
 	}
 	return []string{fmt.Sprintf("score must be a number from 0 to 100, got %v", t)}
 }
 
 func checkElement(name string, t types.Type) []string {
-	want := shapes[name]
+	want := elementShapes[name]
 	all := slices.Sorted(slices.Values(slices.Concat(want.required, want.optional)))
 	object, ok := t.(*types.Object)
 	if !ok {
@@ -279,10 +281,10 @@ func checkElement(name string, t types.Type) []string {
 		}
 		have[key] = true
 		if key == "values" {
-			if !may(p.Value, isList) {
+			if !mayBe(p.Value, isList) {
 				problems = append(problems, fmt.Sprintf("key %q of %s must be an array of strings, got %v", key, name, p.Value))
 			}
-		} else if !may(p.Value, isString) {
+		} else if !mayBe(p.Value, isString) {
 			problems = append(problems, fmt.Sprintf("key %q of %s must be a string, got %v", key, name, p.Value))
 		}
 	}
@@ -307,8 +309,8 @@ func alternatives(t types.Type) []types.Type {
 	return []types.Type{t}
 }
 
-// may says whether a value of the type can be what is wanted.
-func may(t types.Type, wanted func(types.Type) bool) bool {
+// mayBe reports whether a value of the type can be of a wanted type.
+func mayBe(t types.Type, wanted func(types.Type) bool) bool {
 	of := alternatives(t)
 	return len(of) == 0 || slices.ContainsFunc(of, wanted)
 }
@@ -318,14 +320,14 @@ func isString(t types.Type) bool { _, ok := t.(types.String); return ok }
 func isList(t types.Type) bool {
 	switch list := t.(type) {
 	case *types.Set:
-		return may(list.Of(), isString)
+		return mayBe(list.Of(), isString)
 	case *types.Array:
 		for i := range list.Len() {
-			if !may(list.Select(i), isString) {
+			if !mayBe(list.Select(i), isString) {
 				return false
 			}
 		}
-		return list.Dynamic() == nil || may(list.Dynamic(), isString)
+		return list.Dynamic() == nil || mayBe(list.Dynamic(), isString)
 	}
 	return false
 }

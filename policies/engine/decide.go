@@ -18,72 +18,107 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies/input"
+	"github.com/portico-io/portico/policies/reuse"
 )
 
-// Question is what is asked, and of which policies.
+// Question describes a request, and the policies to evaluate for it.
 type Question struct {
-	// Type of the policies that are asked: Scheduling or Publish.
+	// Type of the policies that are evaluated: Scheduling or Publish.
 	Type policyv1alpha1.PolicyType
-	// Question is what they see.
+	// Question is the content of the input.
 	input.Question
-	// Selector narrows the targets before any policy sees them; nil does not.
-	// A policy's cost grows with the targets it sees, a selector's hardly.
+	// Selector narrows the targets before a policy sees them; nil does not.
+	// The cost of a policy grows with the targets it sees, that of a selector hardly.
 	Selector labels.Selector
-	// Trace says, when it is not nil, who is told how a policy came to what it
-	// says: by the steps that led to something that does not hold, or by all with
-	// TraceAll. It is slow.
+	// Now is the time that policies see; the engine's clock when zero.
+	Now time.Time
+	// Reuse lets the outputs of an earlier evaluation of the same policy count, if
+	// everything that the policy reads is the same. Failures are never reused.
+	Reuse bool
+	// Failed are policies that are not evaluated, because they failed for other objects
+	// of the same application. They count as failed for this one too.
+	Failed map[string]error
+	// Trace returns, if it is not nil, the writer for the steps of a policy's evaluation:
+	// those that led to an expression that does not hold, or all with TraceAll. It is slow.
 	Trace    func(policy string) io.Writer
 	TraceAll bool
 }
 
-// Decide asks every policy of the type that matches. Each has its own time
+// Decide evaluates every policy of the type that matches. Each has its own time
 // limit, and all share the context's deadline. A policy that cannot be
 // evaluated in time counts as its failurePolicy says, by name.
 func (e *Engine) Decide(ctx context.Context, q Question) *Decision {
 	s := e.current.Load()
 	d := &Decision{Revision: s.revision}
 	if q.Selector != nil {
-		q.Targets = selected(q.Targets, q.Selector)
+		q.Targets = matchingTargets(q.Targets, q.Selector)
 	}
-	about := subjectOf(q)
-	now := e.options.Now()
-	var fields [][2]*ast.Term
-	for _, entry := range s.asked[q.Type] {
-		policy := entry.serving
-		if policy == nil {
-			d.broken(entry, about)
-			continue
+	subject := subjectOf(q)
+	in := e.newDocument(q)
+	for _, entry := range s.byType[q.Type] {
+		switch policy := entry.serving; {
+		case policy == nil:
+			d.addBroken(entry, subject)
+		case policy.matches.match(subject):
+			d.addEvaluation(policy, in, e.outputsOf(ctx, policy, in))
 		}
-		if !policy.matches.match(about) {
-			continue
-		}
-		if fields == nil {
-			fields = e.fields(q)
-		}
-		started := time.Now()
-		out, err := e.ask(ctx, policy, fields, now, q.tracer(policy.name))
-		evaluation := Evaluation{
-			Policy: policy.name, Revision: policy.revision, Action: policy.spec.Action,
-			Duration: time.Since(started), Err: err,
-		}
-		if err != nil {
-			why := failure(policy.name, err)
-			evaluation.Code = why.Code
-			d.fail(why, policy.spec.Action, policy.spec.FailurePolicy)
-		} else {
-			out.require = out.unmet(policy, q.Targets)
-			d.add(policy.name, policy.spec.Action, policy.weight, out)
-			evaluation.Findings = len(out.deny) + len(out.warn) + len(out.exclude)
-		}
-		d.Evaluations = append(d.Evaluations, evaluation)
 	}
 	d.sort()
 	return d
 }
 
-// unmet excludes the targets that lack what the policy requires, and returns
-// its requirements.
-func (o *outputs) unmet(policy *compiled, targets []*workloadv1alpha1.KubernetesTarget) []Requirement {
+// evaluationResult is the end of the evaluation of one policy.
+type evaluationResult struct {
+	out      *outputs
+	err      error
+	duration time.Duration
+	reused   bool
+}
+
+// outputsOf evaluates a policy, or reuses the outputs of an earlier evaluation.
+func (e *Engine) outputsOf(ctx context.Context, policy *compiled, in *document) evaluationResult {
+	if err := in.question.Failed[policy.name]; err != nil {
+		return evaluationResult{err: err, reused: true}
+	}
+	var key reuse.Digest
+	keep := in.question.Reuse && in.question.Trace == nil
+	if keep {
+		if key, keep = policy.cacheKey(in); keep {
+			if out, ok := e.cache.Get(key); ok {
+				return evaluationResult{out: out.clip(), reused: true}
+			}
+		}
+	}
+	started := time.Now()
+	out, err := e.evaluate(ctx, policy, in, in.question.tracer(policy.name))
+	if err == nil && keep {
+		e.cache.Put(key, out.clip())
+	}
+	return evaluationResult{out: out, err: err, duration: time.Since(started)}
+}
+
+// addEvaluation adds the result of one policy to the decision.
+func (d *Decision) addEvaluation(policy *compiled, in *document, result evaluationResult) {
+	evaluation := Evaluation{
+		Policy: policy.name, Revision: policy.revision, Action: policy.spec.Action,
+		Duration: result.duration, Err: result.err, Reused: result.reused,
+	}
+	if result.err != nil {
+		f := failureFinding(policy.name, result.err)
+		evaluation.Code = f.Code
+		d.addFailure(f, policy.spec.Action, policy.spec.FailurePolicy)
+	} else {
+		out := result.out
+		out.require = out.excludeUnmet(policy, in.question.Targets)
+		d.addOutputs(policy.name, policy.spec.Action, policy.weight, out)
+		evaluation.Findings = len(out.deny) + len(out.warn) + len(out.exclude)
+	}
+	d.Evaluations = append(d.Evaluations, evaluation)
+}
+
+// excludeUnmet excludes the targets that lack a label that the policy requires, and
+// returns its requirements.
+func (o *outputs) excludeUnmet(policy *compiled, targets []*workloadv1alpha1.KubernetesTarget) []Requirement {
 	for _, r := range o.require {
 		for _, target := range targets {
 			if !r.Matches(labels.Set(target.Labels)) {
@@ -96,7 +131,7 @@ func (o *outputs) unmet(policy *compiled, targets []*workloadv1alpha1.Kubernetes
 	return o.require
 }
 
-func selected(targets []*workloadv1alpha1.KubernetesTarget, selector labels.Selector) []*workloadv1alpha1.KubernetesTarget {
+func matchingTargets(targets []*workloadv1alpha1.KubernetesTarget, selector labels.Selector) []*workloadv1alpha1.KubernetesTarget {
 	var out []*workloadv1alpha1.KubernetesTarget
 	for _, target := range targets {
 		if selector.Matches(labels.Set(target.Labels)) {
@@ -106,7 +141,7 @@ func selected(targets []*workloadv1alpha1.KubernetesTarget, selector labels.Sele
 	return out
 }
 
-func failure(policy string, err error) Finding {
+func failureFinding(policy string, err error) Finding {
 	f := Finding{Policy: policy, Code: CodePolicyError, Message: "the policy could not be evaluated: " + oneLine(err.Error())}
 	if errors.Is(err, errTimeout) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		f.Code = CodePolicyTimeout
@@ -114,11 +149,11 @@ func failure(policy string, err error) Finding {
 	return f
 }
 
-// broken joins what follows from a policy that was never good.
-func (d *Decision) broken(entry *entry, about subject) {
-	spec := *entry.want.Spec.DeepCopy()
+// addBroken adds the result of a policy that never had a form that works.
+func (d *Decision) addBroken(entry *entry, about subject) {
+	spec := *entry.desired.Spec.DeepCopy()
 	setDefaults(&spec)
-	// Nobody knows what a match means that cannot be read; it may be all.
+	// A match that cannot be read may mean every object.
 	if matches, err := newMatcher(spec.Match); err == nil && !matches.match(about) {
 		return
 	}
@@ -131,32 +166,16 @@ func (d *Decision) broken(entry *entry, about subject) {
 		}
 	}
 	err := errors.New("the policy is broken: " + oneLine(why))
-	d.fail(Finding{Policy: entry.want.Name, Code: CodePolicyBroken, Message: err.Error()}, spec.Action, spec.FailurePolicy)
+	d.addFailure(Finding{Policy: entry.desired.Name, Code: CodePolicyBroken, Message: err.Error()}, spec.Action, spec.FailurePolicy)
 	d.Evaluations = append(d.Evaluations, Evaluation{
-		Policy: entry.want.Name, Revision: entry.report.Revision, Action: spec.Action, Err: err, Code: CodePolicyBroken,
+		Policy: entry.desired.Name, Revision: entry.report.Revision, Action: spec.Action, Err: err, Code: CodePolicyBroken,
 	})
 }
 
-// fields converts all of the input that policies share.
-func (e *Engine) fields(q Question) [][2]*ast.Term {
-	if q.Type == policyv1alpha1.Publish {
-		return input.Fields(input.NewPublish(q.Question, nil), "parameters")
-	}
-	targets := e.candidates.terms(input.Sorted(q.Targets))
-	q.Targets = nil
-	fields := input.Fields(input.NewScheduling(q.Question, nil), "targets", "parameters")
-	return append(fields, [2]*ast.Term{ast.InternedTerm("targets"), ast.ArrayTerm(targets...)})
-}
-
-type answer struct {
-	out *outputs
-	err error
-}
-
-func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time.Time, printer print.Hook, trace tracer) (a answer) {
+func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time.Time, printer print.Hook, trace tracer) (a evaluationResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			a = answer{err: fmt.Errorf("evaluating panicked: %v", r)}
+			a = evaluationResult{err: fmt.Errorf("evaluating panicked: %v", r)}
 		}
 	}()
 	document := make([][2]*ast.Term, 0, len(fields)+1)
@@ -167,9 +186,9 @@ func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time
 	}
 	if trace.to != nil {
 		steps := topdown.NewBufferTracer()
-		// Rules that an index rules out are what their author wonders about.
+		// Without the index, so that the trace shows rules that the index leaves out.
 		options = append(options, rego.EvalQueryTracer(steps), rego.EvalRuleIndexing(false), rego.EvalEarlyExit(false))
-		// Not after the time is up: the writer may be gone by then.
+		// Not after the timeout, when the writer may be closed.
 		defer func() {
 			if ctx.Err() == nil {
 				trace.write(*steps)
@@ -178,16 +197,16 @@ func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time
 	}
 	results, err := c.query.Eval(ctx, options...)
 	if err != nil {
-		return answer{err: err}
+		return evaluationResult{err: err}
 	}
 	if len(results) != 1 || len(results[0].Expressions) != 1 {
-		return answer{err: errors.New("the policy has no answer")}
+		return evaluationResult{err: errors.New("the policy has no answer")}
 	}
 	out, err := readOutputs(c.name, results[0].Expressions[0].Value)
-	return answer{out: out, err: err}
+	return evaluationResult{out: out, err: err}
 }
 
-// tracer is told the steps of an evaluation.
+// tracer writes the steps of an evaluation.
 type tracer struct {
 	to  io.Writer
 	all bool
@@ -207,26 +226,26 @@ func (t tracer) write(steps []*topdown.Event) {
 		steps = lineage.Fails(steps)
 	}
 	steps = slices.DeleteFunc(steps, func(step *topdown.Event) bool {
-		return step.Location == nil || step.Location.File == "" // ours, that asks for all rules
+		return step.Location == nil || step.Location.File == "" // of the prepared query, which evaluates all rules
 	})
 	topdown.PrettyTraceWithOpts(t.to, steps, topdown.PrettyTraceOptions{Locations: true, ExprVariables: true})
 }
 
-// printer passes on what a policy prints, with its name and the place.
+// printer writes the output of print calls, with the policy and the place.
 func (e *Engine) printer(policy string) print.Hook {
 	if e.options.Print == nil {
 		return nil
 	}
-	return &printed{engine: e, policy: policy}
+	return &printHook{engine: e, policy: policy}
 }
 
-type printed struct {
+type printHook struct {
 	engine *Engine
 	policy string
 }
 
-// Print is called by Rego.
-func (p *printed) Print(c print.Context, text string) error {
+// Print implements print.Hook.
+func (p *printHook) Print(c print.Context, text string) error {
 	p.engine.printing.Lock()
 	defer p.engine.printing.Unlock()
 	_, err := fmt.Fprintf(p.engine.options.Print, "policy %s: %s:%d: %s\n", p.policy, c.Location.File, c.Location.Row, text)

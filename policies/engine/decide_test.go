@@ -30,7 +30,7 @@ func TestDecide(t *testing.T) {
 		policies []*policyv1alpha1.Policy
 		old      map[string]string
 		selector labels.Selector
-		want     Decision
+		desired  Decision
 	}{
 		"NoPolicies": {
 			reason: "What no policy speaks of is allowed.",
@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 		"Union": {
 			reason:   "Everybody's denials are told, by name of the policy.",
 			policies: []*policyv1alpha1.Policy{policy("b", denies("B")), policy("a", denies("A"))},
-			want:     Decision{Denied: []Finding{{Policy: "a", Code: "A", Message: "no"}, {Policy: "b", Code: "B", Message: "no"}}},
+			desired:  Decision{Denied: []Finding{{Policy: "a", Code: "A", Message: "no"}, {Policy: "b", Code: "B", Message: "no"}}},
 		},
 		"Actions": {
 			reason: "Warn warns of everything a policy says, Audit records it, and neither excludes, requires or scores.",
@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 				policy("audit", denies("A")+"score.eu := 10\n", action(policyv1alpha1.Audit)),
 				policy("warn", denies("W")+`exclude contains {"target": "eu", "code": "E", "msg": "no"}`, action(policyv1alpha1.Warn)),
 			},
-			want: Decision{
+			desired: Decision{
 				Recorded: []Finding{{Policy: "audit", Code: "A", Message: "no"}},
 				Warnings: []Finding{{Policy: "warn", Code: "E", Message: "no", Target: "eu"}, {Policy: "warn", Code: "W", Message: "no"}},
 			},
@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 				policy("region", `require contains {"key": "region", "operator": "In", "values": ["eu"]}`),
 				policy("us", `exclude contains {"target": target.metadata.name, "code": "Far", "msg": "too far"} if { some target in input.targets; target.metadata.labels.region == "us" }`),
 			},
-			want: Decision{
+			desired: Decision{
 				Excluded: []Finding{
 					{Policy: "region", Code: CodeRequired, Target: "us", Message: "wants region in (eu)"},
 					{Policy: "us", Code: "Far", Target: "us", Message: "too far"},
@@ -71,12 +71,12 @@ func TestDecide(t *testing.T) {
 			reason:   "A policy does not see the targets that the selector leaves out.",
 			selector: labels.SelectorFromSet(labels.Set{"region": "us"}),
 			policies: []*policyv1alpha1.Policy{policy("see", `score[target.metadata.name] := 1 if some target in input.targets`)},
-			want:     Decision{Scores: map[string]float64{"us": 1}},
+			desired:  Decision{Scores: map[string]float64{"us": 1}},
 		},
 		"Field": {
 			reason:   "A field is told, and parameters reach the policy.",
 			policies: []*policyv1alpha1.Policy{policy("few", `deny contains {"code": "Few", "msg": sprintf("at most %d", [input.parameters.max]), "field": "spec.replicas"} if input.object.spec.replicas > input.parameters.max`, parameters(map[string]any{"max": 1}))},
-			want:     Decision{Denied: []Finding{{Policy: "few", Code: "Few", Message: "at most 1", Field: "spec.replicas"}}},
+			desired:  Decision{Denied: []Finding{{Policy: "few", Code: "Few", Message: "at most 1", Field: "spec.replicas"}}},
 		},
 		"Match": {
 			reason: "A policy that does not match is not asked.",
@@ -84,23 +84,23 @@ func TestDecide(t *testing.T) {
 				policy("bank", denies("A"), match(otherTeam)), policy("service", denies("A"), match(services)),
 				policy("gold", denies("A"), match(labelled)), policy("shop", denies("A"), match(thisNamespace)),
 			},
-			want: Decision{Denied: []Finding{{Policy: "shop", Code: "A", Message: "no"}}},
+			desired: Decision{Denied: []Finding{{Policy: "shop", Code: "A", Message: "no"}}},
 		},
 		"MatchOldLabels": {
 			reason:   "Taking a label off does not take the update out of the policy's sight.",
 			old:      map[string]string{"tier": "gold"},
 			policies: []*policyv1alpha1.Policy{policy("gold", denies("A"), match(labelled))},
-			want:     Decision{Denied: []Finding{{Policy: "gold", Code: "A", Message: "no"}}},
+			desired:  Decision{Denied: []Finding{{Policy: "gold", Code: "A", Message: "no"}}},
 		},
 		"ErrorFails": {
 			reason:   "A policy that errs denies, and nothing else it found counts.",
 			policies: []*policyv1alpha1.Policy{policy("errs", fails)},
-			want:     Decision{Denied: []Finding{{Policy: "errs", Code: CodePolicyError}}},
+			desired:  Decision{Denied: []Finding{{Policy: "errs", Code: CodePolicyError}}},
 		},
 		"ErrorIgnored": {
 			reason:   "Ignore lets pass what the policy cannot judge, and says so; other policies count.",
 			policies: []*policyv1alpha1.Policy{policy("errs", fails, onFailure(policyv1alpha1.Ignore)), policy("other", denies("A"))},
-			want: Decision{
+			desired: Decision{
 				Denied:   []Finding{{Policy: "other", Code: "A", Message: "no"}},
 				Warnings: []Finding{{Policy: "errs", Code: CodePolicyError}},
 			},
@@ -108,17 +108,17 @@ func TestDecide(t *testing.T) {
 		"ErrorAudited": {
 			reason:   "Nothing is stopped by a policy under audit, not even by its errors.",
 			policies: []*policyv1alpha1.Policy{policy("errs", fails, action(policyv1alpha1.Audit))},
-			want:     Decision{Recorded: []Finding{{Policy: "errs", Code: CodePolicyError}}},
+			desired:  Decision{Recorded: []Finding{{Policy: "errs", Code: CodePolicyError}}},
 		},
 		"ScoreOutOfRange": {
 			reason:   "What the compiler could not know is checked when it is there.",
 			policies: []*policyv1alpha1.Policy{policy("high", `score[target.metadata.name] := input.parameters.much if some target in input.targets`, parameters(map[string]any{"much": 101}))},
-			want:     Decision{Denied: []Finding{{Policy: "high", Code: CodePolicyError}}},
+			desired:  Decision{Denied: []Finding{{Policy: "high", Code: CodePolicyError}}},
 		},
 		"WrongElement": {
 			reason:   "So is what is in a set.",
 			policies: []*policyv1alpha1.Policy{policy("odd", `deny contains input.parameters.finding`, parameters(map[string]any{"finding": map[string]any{"code": "A", "mesg": "no"}}))},
-			want:     Decision{Denied: []Finding{{Policy: "odd", Code: CodePolicyError}}},
+			desired:  Decision{Denied: []Finding{{Policy: "odd", Code: CodePolicyError}}},
 		},
 	}
 	for name, tc := range tests {
@@ -143,7 +143,7 @@ func TestDecide(t *testing.T) {
 				}
 			}
 			ignore := cmpopts.IgnoreFields(Decision{}, "Revision", "Evaluations", "Required")
-			if diff := cmp.Diff(&tc.want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(&tc.desired, got, ignore, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
 		})

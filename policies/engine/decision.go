@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,19 +15,19 @@ import (
 
 // Codes of findings that no rule made.
 const (
-	// CodePolicyError says that a policy could not be evaluated.
+	// CodePolicyError means that a policy could not be evaluated.
 	CodePolicyError = "PolicyError"
-	// CodePolicyTimeout says that a policy took too long.
+	// CodePolicyTimeout means that a policy took too long.
 	CodePolicyTimeout = "PolicyTimeout"
-	// CodePolicyBroken says that a policy cannot be asked, and never could.
+	// CodePolicyBroken means that a policy never had a form that can be evaluated.
 	CodePolicyBroken = "PolicyBroken"
-	// CodeRequired says that a target lacks a label that a policy requires.
+	// CodeRequired means that a target lacks a label that a policy requires.
 	CodeRequired = "Required"
 )
 
-// Finding is one thing a policy says.
+// Finding is one element of a policy's outputs.
 type Finding struct {
-	// Policy that says it.
+	// Policy that made it.
 	Policy string
 	// Code in one word, for machines.
 	Code string
@@ -38,7 +39,7 @@ type Finding struct {
 	Target string
 }
 
-// String is what a person is told: policy NAME: CODE: message (field).
+// String formats the finding for users: policy NAME: CODE: message (field).
 func (f Finding) String() string {
 	text := fmt.Sprintf("policy %s: %s: ", f.Policy, f.Code)
 	if f.Target != "" {
@@ -68,77 +69,128 @@ type Evaluation struct {
 	Findings int
 	// Duration it took.
 	Duration time.Duration
-	// Err says why it could not be evaluated; nil when it was.
+	// Err is the reason why it could not be evaluated; nil when it was.
 	Err error
 	// Code is that of the finding Err became; empty when there is none.
 	Code string
+	// Reused means that nothing was evaluated: the outputs are those of an earlier evaluation
+	// with the same input, or the policy is in Question.Failed.
+	Reused bool
 }
 
-// Decision is what all policies say together. Each list is sorted, so that the
-// same question has the same answer in the same words.
+// Decision is the result of all policies together. Each list is sorted, so that the
+// same question has the same decision in the same words.
 type Decision struct {
 	// Revision names the set of policies that decided.
 	Revision string
-	// Denied is why the request is refused. Empty means allowed.
+	// Denied are the reasons to refuse the request. Empty means allowed.
 	Denied []Finding
-	// Warnings are for the person who asks.
+	// Warnings are for the user of the request.
 	Warnings []Finding
-	// Recorded is what policies under audit found. Nobody is told now.
+	// Recorded are the findings of policies with action Audit. They are only recorded.
 	Recorded []Finding
-	// Excluded is why targets are not eligible. One target may be there often.
+	// Excluded are the reasons why targets are not eligible. One target may have several.
 	Excluded []Finding
 	// Required are the labels an eligible target has. The candidates without
 	// them are in Excluded already.
 	Required []Requirement
 	// Scores prefer targets, the higher the better; a target without one has 0.
 	Scores map[string]float64
-	// Evaluations are the policies that were asked, by name.
+	// Evaluations are the policies that were evaluated, by name.
 	Evaluations []Evaluation
 }
 
-// Allowed says whether the request may go on.
+// Allowed reports whether no policy denies the request.
 func (d *Decision) Allowed() bool { return len(d.Denied) == 0 }
 
-// Eligible says whether no policy excludes the target.
+// Eligible reports whether no policy excludes the target.
 func (d *Decision) Eligible(target string) bool {
 	return !slices.ContainsFunc(d.Excluded, func(f Finding) bool { return f.Target == target })
 }
 
-// Join is what is said of all objects of one request, or of one application,
+// Merge joins the decisions about all objects of one request, or of one application,
 // which run on one target: all findings, and the mean of the scores.
-func Join(decisions ...*Decision) *Decision {
+func Merge(decisions ...*Decision) *Decision {
 	if len(decisions) == 1 {
 		return decisions[0]
 	}
-	out := &Decision{}
+	var m Merger
+	var evaluations []Evaluation
 	for _, d := range decisions {
-		out.Revision = d.Revision
-		out.Denied = append(out.Denied, d.Denied...)
-		out.Warnings = append(out.Warnings, d.Warnings...)
-		out.Recorded = append(out.Recorded, d.Recorded...)
-		out.Excluded = append(out.Excluded, d.Excluded...)
-		out.Required = append(out.Required, d.Required...)
-		out.Evaluations = append(out.Evaluations, d.Evaluations...)
-		for target, score := range d.Scores {
-			if out.Scores == nil {
-				out.Scores = map[string]float64{}
-			}
-			out.Scores[target] += score / float64(len(decisions))
-		}
+		m.Add(d)
+		evaluations = append(evaluations, d.Evaluations...)
 	}
-	out.sort()
+	out := m.Decision()
+	out.Evaluations = evaluations
 	return out
 }
 
-// outputs are the answers of one policy, read and checked.
+// Merger merges decisions one by one, and holds each finding once. Its zero value is
+// empty. It drops the evaluations, whose number grows with that of the objects.
+type Merger struct {
+	merged   Decision
+	findings [4]map[Finding]bool // denied, warnings, recorded, excluded
+	required map[string]bool
+	scores   map[string]float64
+	count    int
+}
+
+// Add adds a decision.
+func (m *Merger) Add(d *Decision) {
+	m.count++
+	m.merged.Revision = d.Revision
+	for i, findings := range [][]Finding{d.Denied, d.Warnings, d.Recorded, d.Excluded} {
+		for _, f := range findings {
+			if m.findings[i] == nil {
+				m.findings[i] = map[Finding]bool{}
+			}
+			m.findings[i][f] = true
+		}
+	}
+	for _, r := range d.Required {
+		key := r.Policy + " " + r.String()
+		if m.required == nil {
+			m.required = map[string]bool{}
+		}
+		if !m.required[key] {
+			m.required[key] = true
+			m.merged.Required = append(m.merged.Required, r)
+		}
+	}
+	for target, score := range d.Scores {
+		if m.scores == nil {
+			m.scores = map[string]float64{}
+		}
+		m.scores[target] += score
+	}
+}
+
+// Decision returns the merged decision.
+func (m *Merger) Decision() *Decision {
+	out := m.merged
+	out.Required = slices.Clone(out.Required)
+	for i, list := range []*[]Finding{&out.Denied, &out.Warnings, &out.Recorded, &out.Excluded} {
+		*list = slices.Collect(maps.Keys(m.findings[i]))
+	}
+	for target, sum := range m.scores {
+		if out.Scores == nil {
+			out.Scores = map[string]float64{}
+		}
+		out.Scores[target] = sum / float64(m.count)
+	}
+	out.sort()
+	return &out
+}
+
+// outputs are the results of one policy, read and checked.
 type outputs struct {
 	deny, warn, exclude []Finding
 	require             []Requirement
 	score               map[string]float64
 }
 
-// add joins one policy's answers to the decision, as its action says.
-func (d *Decision) add(policy string, action policyv1alpha1.Action, weight float64, out *outputs) {
+// addOutputs adds the outputs of one policy to the decision, by its action.
+func (d *Decision) addOutputs(policy string, action policyv1alpha1.Action, weight float64, out *outputs) {
 	switch action {
 	case policyv1alpha1.Audit:
 		d.Recorded = append(d.Recorded, out.all()...)
@@ -161,9 +213,9 @@ func (d *Decision) add(policy string, action policyv1alpha1.Action, weight float
 	}
 }
 
-// fail joins what follows from a policy that could not be evaluated. None of
-// its answers count: a part of them could allow what the rest forbids.
-func (d *Decision) fail(f Finding, action policyv1alpha1.Action, failurePolicy policyv1alpha1.FailurePolicy) {
+// addFailure adds the result of a policy that could not be evaluated. None of its
+// outputs count: a part of them could allow an object that the rest denies.
+func (d *Decision) addFailure(f Finding, action policyv1alpha1.Action, failurePolicy policyv1alpha1.FailurePolicy) {
 	switch {
 	case action == policyv1alpha1.Audit:
 		d.Recorded = append(d.Recorded, f)
@@ -192,8 +244,8 @@ func (d *Decision) sort() {
 	})
 }
 
-// readOutputs reads what Rego returned. Types were checked when the policy was
-// compiled; what could be anything then is checked now.
+// readOutputs reads the result of Rego. Types were checked when the policy was
+// compiled; values of type any are checked now.
 func readOutputs(policy string, value any) (*outputs, error) {
 	answers, ok := value.(map[string]any)
 	if !ok {

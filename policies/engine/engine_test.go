@@ -175,7 +175,7 @@ func TestRevision(t *testing.T) {
 // always speak of the same round.
 func TestDecisionsWhilePoliciesChange(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := New(Options{Slots: 4, Timeout: time.Minute})
+	e := New(Options{MaxConcurrent: 4, Timeout: time.Minute})
 	round := func(n int) []*policyv1alpha1.Policy {
 		return []*policyv1alpha1.Policy{policy("a", denies(fmt.Sprintf("Round%d", n))), policy("b", denies(fmt.Sprintf("Round%d", n)))}
 	}
@@ -202,22 +202,21 @@ func TestDecisionsWhilePoliciesChange(t *testing.T) {
 	wg.Wait()
 }
 
-func TestCandidatesAreForgotten(t *testing.T) {
-	c := newCandidates()
-	c.maxCandidates = 2
-	first := c.term(target("a", nil))
-	if c.term(target("a", nil)) != first {
-		t.Error("a target that did not change is converted again")
+func TestTargetTerms(t *testing.T) {
+	c := newTargetTerms(2)
+	first := c.convert(target("a", nil))
+	if c.convert(target("a", nil)).term != first.term {
+		t.Error("a target that did not change is converted twice")
 	}
 	changed := target("a", map[string]string{"env": "dev"})
 	changed.ResourceVersion = "2"
-	if c.term(changed) == first {
-		t.Error("a target that changed is not converted again")
+	if got := c.convert(changed); got.term == first.term || got.digest == first.digest {
+		t.Error("a target that changed is not converted")
 	}
 	for i := range 20 {
-		c.term(target(fmt.Sprint(i), nil))
+		c.convert(target(fmt.Sprint(i), nil))
 	}
-	if got := len(c.young) + len(c.old); got > 4 {
-		t.Errorf("%d candidates are kept", got)
+	if got := c.byName.Len(); got > 2 {
+		t.Errorf("%d targets are kept", got)
 	}
 }

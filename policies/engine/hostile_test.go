@@ -35,7 +35,7 @@ func TestHostilePolicies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
 			// Two slots: the hostile policy has one, and may keep it for a while.
-			e := New(Options{Timeout: time.Second, Slots: 2})
+			e := New(Options{Timeout: time.Second, MaxConcurrent: 2})
 			apply(t, e, policy("hostile", body, deployments), policy("peaceful", denies("Peaceful")))
 
 			answered := make(chan *Decision, 1)
@@ -67,7 +67,7 @@ func TestHostilePolicies(t *testing.T) {
 
 // A request whose own time is up is answered, by every policy's failurePolicy.
 func TestRequestDeadline(t *testing.T) {
-	e := New(Options{Timeout: time.Hour, Slots: 1})
+	e := New(Options{Timeout: time.Hour, MaxConcurrent: 1})
 	apply(t, e, policy("hostile", hostile["loop"]), policy("ignored", denies("A"), onFailure(policyv1alpha1.Ignore)))
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()

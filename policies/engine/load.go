@@ -17,20 +17,20 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// Shipped returns the policies that Portico brings, by name. They are indented
-// with spaces: a text with tabs is shown by kubectl as one long line in quotes,
-// which nobody could edit.
+// Shipped returns the policies that are part of Portico, by name. They are indented
+// with spaces: kubectl shows a text with tabs as one long line in quotes, which cannot
+// be edited.
 func Shipped() ([]*policyv1alpha1.Policy, error) {
 	out, err := Load(policies.Files)
 	for _, policy := range out {
 		for file, source := range policy.Spec.Modules {
-			policy.Spec.Modules[file] = spaced(source)
+			policy.Spec.Modules[file] = indentWithSpaces(source)
 		}
 	}
 	return out, err
 }
 
-func spaced(source string) string {
+func indentWithSpaces(source string) string {
 	lines := strings.Split(source, "\n")
 	for i, line := range lines {
 		text := strings.TrimLeft(line, "\t")
@@ -71,7 +71,7 @@ type Assembled struct {
 
 // Assemble makes policies of Rego files, given by path, sorted by name. One file
 // of rules is one policy, and the file next to it that ends in _test.rego is its
-// tests. The first part of the package says the type, and the package's metadata
+// tests. The first part of the package is the type, and the package's metadata has
 // the rest of the spec:
 //
 //	# METADATA
@@ -92,7 +92,7 @@ func Assemble(files map[string]string) ([]Assembled, error) {
 			tests[file] = true
 			continue
 		}
-		policy, err := read(file, files[file])
+		policy, err := readPolicy(file, files[file])
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -135,9 +135,9 @@ func (a Assembled) rules() string {
 	return ""
 }
 
-// read makes a policy of one file. One that does not parse is a policy as well,
-// so that its problems are told like all others.
-func read(name, source string) (*policyv1alpha1.Policy, error) {
+// readPolicy makes a policy of one file. A file that does not parse becomes a policy too,
+// so that its problems are reported like all others.
+func readPolicy(name, source string) (*policyv1alpha1.Policy, error) {
 	stem := strings.ReplaceAll(strings.TrimSuffix(path.Base(name), ".rego"), "_", "-")
 	policy := &policyv1alpha1.Policy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: "Policy"},

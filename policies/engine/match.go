@@ -11,7 +11,7 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 )
 
-// matcher says whether a policy is asked at all.
+// matcher selects the objects for which a policy is evaluated.
 type matcher struct {
 	namespaces, objects labels.Selector
 	kinds               []string
@@ -37,7 +37,7 @@ func newMatcher(match *policyv1alpha1.PolicyMatch) (matcher, error) {
 	return out, nil
 }
 
-// subject is what a matcher looks at.
+// subject holds the properties of an object that a matcher reads.
 type subject struct {
 	kind      string
 	namespace labels.Set
@@ -69,13 +69,13 @@ func subjectOf(q Question) subject {
 		object(q.Object, q.Object.GetKind())
 	}
 	if q.OldObject != nil {
-		s.old = orEmpty(q.OldObject.GetLabels())
+		s.old = orEmptyMap(q.OldObject.GetLabels())
 	}
 	if q.Target != nil {
 		object(q.Target, "KubernetesTarget")
 	}
 	if q.OldTarget != nil {
-		s.old = orEmpty(q.OldTarget.Labels)
+		s.old = orEmptyMap(q.OldTarget.Labels)
 	}
 	s.namespace = labels.Set{}
 	if q.Namespace != nil {
@@ -86,7 +86,7 @@ func subjectOf(q Question) subject {
 	return s
 }
 
-func orEmpty(m map[string]string) map[string]string {
+func orEmptyMap(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // checkOutputs compares the types of a policy's entry points with the
-// contract. The compiler knows one type for all rules of a name; to say which
-// of them is wrong, each is compiled alone, which costs only who made a mistake.
+// contract. The compiler infers one type for all rules of a name. To find the rule that
+// is wrong, each is compiled alone, but only if there is a mistake.
 func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libraries modules, text sources) []Problem {
 	var problems []Problem
 	for _, name := range entryPoints[t] {
@@ -21,21 +21,21 @@ func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libr
 		rules := rulesNamed(m, name)
 		malformed := slices.ContainsFunc(rules, func(rule *ast.Rule) bool { return wrongForm(name, rule) != "" })
 		if malformed || !c.Failed() && len(checkType(name, c.TypeEnv.GetByRef(ref))) == 0 {
-			continue // checkNames says so already, or there is nothing to say
+			continue // checkNames reports it, or there is no problem
 		}
 		before := len(problems)
 		for _, rule := range rules {
 			alone := newCompiler(t)
-			if len(alone.compile(only(m, name, rule).with(libraries), text)) > 0 {
-				continue // a helper that reads its own verdict; the tests and the run see it
+			if len(alone.compile(withOnlyRule(m, name, rule).with(libraries), text)) > 0 {
+				continue // a helper that reads the entry point; tests and evaluations find the mistake
 			}
 			for _, why := range checkType(name, alone.TypeEnv.GetByRef(ref)) {
-				problems = append(problems, text.at(rule.Location, contractErr, "%s", why))
+				problems = append(problems, text.problemAt(rule.Location, contractErr, "%s", why))
 			}
 		}
 		if len(problems) == before && len(rules) > 0 && !c.Failed() {
 			for _, why := range checkType(name, c.TypeEnv.GetByRef(ref)) {
-				problems = append(problems, text.at(rules[0].Location, contractErr, "%s", why))
+				problems = append(problems, text.problemAt(rules[0].Location, contractErr, "%s", why))
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func rulesNamed(m modules, name string) []*ast.Rule {
 	var rules []*ast.Rule
 	for _, module := range m {
 		for _, rule := range module.Rules {
-			if headName(rule) == name {
+			if ruleName(rule) == name {
 				rules = append(rules, rule)
 			}
 		}
@@ -55,22 +55,22 @@ func rulesNamed(m modules, name string) []*ast.Rule {
 	return rules
 }
 
-// only returns the modules with one rule of the name.
-func only(m modules, name string, keep *ast.Rule) modules {
+// withOnlyRule returns the modules with one rule of the name.
+func withOnlyRule(m modules, name string, keep *ast.Rule) modules {
 	out := modules{}
 	for file, module := range m {
 		trimmed := *module
 		trimmed.Rules = slices.DeleteFunc(slices.Clone(module.Rules), func(rule *ast.Rule) bool {
-			return headName(rule) == name && rule != keep
+			return ruleName(rule) == name && rule != keep
 		})
 		out[file] = &trimmed
 	}
 	return out
 }
 
-// checkNegation warns of `not` where it does not mean what it seems to: in
-// Rego v1 `not f(x)` does not hold when x is undefined, so a deny that rests
-// on it lets through what it should refuse.
+// checkNegation warns of `not` with an operand that may be undefined: in Rego v1
+// `not f(x)` does not hold when x is undefined, so a deny rule with it does not deny
+// then.
 func checkNegation(m modules, text sources) []Problem {
 	var problems []Problem
 	for file, module := range m {
@@ -85,7 +85,7 @@ func checkNegation(m modules, text sources) []Problem {
 			return false
 		})
 		if first != nil {
-			problems = append(problems, text.at(first.Location, "policy_negation",
+			problems = append(problems, text.problemAt(first.Location, "policy_negation",
 				"not does not hold when what it negates is called with something undefined, such as a label that is missing; import rego.v2"))
 		}
 	}

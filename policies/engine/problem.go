@@ -18,9 +18,9 @@ type Problem struct {
 	File string
 	// Line and Column count from 1; 0 when there is no one place.
 	Line, Column int
-	// Code says what sort of problem it is, such as rego_type_error.
+	// Code is the class of the problem, such as rego_type_error.
 	Code string
-	// Message says what is wrong and what would be right.
+	// Message describes the problem and its correction.
 	Message string
 	// Source is the text of the line.
 	Source string
@@ -74,8 +74,8 @@ func (s sources) line(file string, number int) string {
 	return strings.TrimSuffix(lines[number-1], "\r")
 }
 
-// at is a problem at a place in the source.
-func (s sources) at(location *ast.Location, code, format string, args ...any) Problem {
+// problemAt is a problem at a place in the source.
+func (s sources) problemAt(location *ast.Location, code, format string, args ...any) Problem {
 	p := Problem{Code: code, Message: fmt.Sprintf(format, args...)}
 	if location != nil {
 		p.File, p.Line, p.Column = location.File, location.Row, location.Col
@@ -84,8 +84,8 @@ func (s sources) at(location *ast.Location, code, format string, args ...any) Pr
 	return p
 }
 
-// from reads what OPA returns.
-func (s sources) from(err error, file string) []Problem {
+// problemsOf converts the errors that OPA returns.
+func (s sources) problemsOf(err error, file string) []Problem {
 	var several ast.Errors
 	var one *ast.Error
 	switch {
@@ -99,9 +99,9 @@ func (s sources) from(err error, file string) []Problem {
 	}
 	problems := make([]Problem, 0, len(several))
 	for _, e := range several {
-		p := s.at(e.Location, e.Code, "%s", e.Message)
+		p := s.problemAt(e.Location, e.Code, "%s", e.Message)
 		p.File = cmp.Or(p.File, file)
-		s.detail(&p, e)
+		s.addDetail(&p, e)
 		problems = append(problems, p)
 	}
 	return problems
@@ -109,32 +109,15 @@ func (s sources) from(err error, file string) []Problem {
 
 var foundAt = regexp.MustCompile(`^multiple default rules .*:(\d+)$`)
 
-// maxChoices bounds a list of what would be right.
+// maxChoices bounds a list of valid names.
 const maxChoices = 12
 
-// detail adds what OPA says next to its message.
-func (s sources) detail(p *Problem, e *ast.Error) {
+// addDetail adds the details of OPA's error to the message.
+func (s sources) addDetail(p *Problem, e *ast.Error) {
 	switch detail := e.Details.(type) {
 	case nil:
 	case *ast.RefErrInvalidDetail:
-		// The reference begins at the column; the part that is wrong is later.
-		if detail.Pos > 0 && detail.Pos < len(detail.Ref) {
-			prefix := detail.Ref[:detail.Pos].String()
-			if p.Column > 0 && len(p.Source) >= p.Column && strings.HasPrefix(p.Source[p.Column-1:], prefix+".") {
-				p.Column += len(prefix) + 1
-			}
-		}
-		if len(detail.OneOf) > 0 {
-			choices := make([]string, 0, len(detail.OneOf))
-			for _, value := range detail.OneOf {
-				choices = append(choices, value.String())
-			}
-			slices.Sort(choices)
-			if len(choices) > maxChoices {
-				choices = append(choices[:maxChoices], "...")
-			}
-			p.Message += ": want one of " + strings.Join(choices, ", ")
-		}
+		p.addInvalidReference(detail)
 	case *ast.RefErrUnsupportedDetail:
 		p.Message += fmt.Sprintf(": %v has no fields", detail.Have)
 	default:
@@ -155,8 +138,32 @@ func (s sources) detail(p *Problem, e *ast.Error) {
 	}
 }
 
-// tidy sorts problems by place and drops those said twice.
-func tidy(problems []Problem) []Problem {
+// addInvalidReference moves the column to the invalid part of a reference, and adds
+// the valid names to the message.
+func (p *Problem) addInvalidReference(detail *ast.RefErrInvalidDetail) {
+	// The reference begins at the column; the part that is wrong is later.
+	if detail.Pos > 0 && detail.Pos < len(detail.Ref) {
+		prefix := detail.Ref[:detail.Pos].String()
+		if p.Column > 0 && len(p.Source) >= p.Column && strings.HasPrefix(p.Source[p.Column-1:], prefix+".") {
+			p.Column += len(prefix) + 1
+		}
+	}
+	if len(detail.OneOf) == 0 {
+		return
+	}
+	choices := make([]string, 0, len(detail.OneOf))
+	for _, value := range detail.OneOf {
+		choices = append(choices, value.String())
+	}
+	slices.Sort(choices)
+	if len(choices) > maxChoices {
+		choices = append(choices[:maxChoices], "...")
+	}
+	p.Message += ": want one of " + strings.Join(choices, ", ")
+}
+
+// sortProblems sorts problems by place and drops duplicates.
+func sortProblems(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))

@@ -166,12 +166,12 @@ func TestShippedExamples(t *testing.T) {
 		if p.Spec.Type == policyv1alpha1.Library {
 			continue
 		}
-		for _, verdict := range []string{"allowed", "denied"} {
-			t.Run(p.Name+"/"+verdict, func(t *testing.T) {
-				if p.Name == "spread" && verdict == "denied" {
+		for _, decision := range []string{"allowed", "denied"} {
+			t.Run(p.Name+"/"+decision, func(t *testing.T) {
+				if p.Name == "spread" && decision == "denied" {
 					return // it prefers, and denies nothing
 				}
-				x := readExample(t, filepath.Join("..", strings.ToLower(string(p.Spec.Type)), "examples", p.Name, verdict+".yaml"), p.Spec.Type)
+				x := readExample(t, filepath.Join("..", strings.ToLower(string(p.Spec.Type)), "examples", p.Name, decision+".yaml"), p.Spec.Type)
 				alone := p.DeepCopy()
 				alone.Spec.Action = policyv1alpha1.Deny
 				if x.parameters != nil {
@@ -187,7 +187,7 @@ func TestShippedExamples(t *testing.T) {
 				if len(x.question.Targets) > 0 {
 					runs = runs && slices.ContainsFunc(x.question.Targets, func(target *workloadv1alpha1.KubernetesTarget) bool { return d.Eligible(target.Name) })
 				}
-				if runs != (verdict == "allowed") {
+				if runs != (decision == "allowed") {
 					t.Errorf("denied %v, excluded %v", d.Denied, d.Excluded)
 				}
 			})

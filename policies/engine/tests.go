@@ -14,21 +14,22 @@ import (
 	"github.com/open-policy-agent/opa/v1/tester"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
-// testBudget bounds what all tests of a policy may take.
+// testBudget bounds the time of all tests of a policy.
 const testBudget = 2 * time.Second
 
-// Test is what became of one of a policy's own tests.
+// Test is the result of one of a policy's own tests.
 type Test struct {
 	// Name, such as data.scheduling.quota.test_small_is_allowed.
 	Name string
 	// File and Line of the test.
 	File string
 	Line int
-	// Failure says what went wrong; empty when it passed.
+	// Failure is the reason of the failure; empty when it passed.
 	Failure string
-	// Output is what it printed.
+	// Output of its print calls.
 	Output string
 	// Duration is how long it took.
 	Duration time.Duration
@@ -45,7 +46,7 @@ func runTests(ctx context.Context, t policyv1alpha1.PolicyType, all, libraries m
 	defer cancel()
 	c := newCompiler(t)
 	tracer := cover.New()
-	// The same as a decision: what errs there must err here.
+	// As in a decision: an error of a built-in is an error of the test.
 	results, err := tester.NewRunner().
 		SetCompiler(c.Compiler).SetDefaultRegoVersion(ast.RegoV1).
 		RaiseBuiltinErrors(true).
@@ -59,10 +60,10 @@ func runTests(ctx context.Context, t policyv1alpha1.PolicyType, all, libraries m
 		if found := c.problems(text); len(found) > 0 {
 			return nil, 0, found
 		}
-		return nil, 0, text.from(err, "")
+		return nil, 0, text.problemsOf(err, "")
 	}
 	problems = c.problems(text)
-	unsound := len(problems) > 0 // with problems that say why tests fail
+	unsound := len(problems) > 0 // with problems that explain why tests fail
 	for result := range results {
 		// Libraries' tests are run with the libraries.
 		if result == nil || result.Skip || result.Location == nil || text[result.Location.File] == "" {
@@ -86,7 +87,7 @@ func runTests(ctx context.Context, t policyv1alpha1.PolicyType, all, libraries m
 		if test.Output != "" {
 			message += "; it printed: " + oneLine(test.Output)
 		}
-		problems = append(problems, text.at(result.Location, "policy_test_failed", "%s", message))
+		problems = append(problems, text.problemAt(result.Location, "policy_test_failed", "%s", message))
 	}
 	if ctx.Err() != nil {
 		problems = append(problems, Problem{Code: "policy_test_failed", Message: fmt.Sprintf("the tests together took longer than %v", testBudget)})
@@ -112,15 +113,11 @@ func failedCases(cases tester.SubResultMap) string {
 }
 
 func oneLine(text string) string {
-	const most = 300
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
+	const maxLength = 300
+	return policies.Shorten(strings.Join(strings.Fields(text), " "), maxLength)
 }
 
-// summary is what status says of the tests.
+// summary counts the tests for the status.
 func summary(tests []Test, coverage float64) *policyv1alpha1.PolicyTests {
 	out := &policyv1alpha1.PolicyTests{Coverage: int32(math.Floor(coverage))}
 	for _, test := range tests {

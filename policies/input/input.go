@@ -1,13 +1,13 @@
-// Package input is what a policy sees: one documented, versioned type for each
-// type of policy, made by one function from the objects it speaks of. Webhook,
+// Package input defines the input of policies: one documented, versioned type for each
+// type of policy, made by one function from the objects of a request. Webhook,
 // scheduler, audit, command line and tests all use these, so that they cannot
 // disagree.
 //
-// Adding a field is compatible. Removing one, or changing what it means, makes
-// a new version that is served next to this one.
+// Adding a field is compatible. Removing one, or changing its meaning, makes a new
+// version that is served next to this one.
 //
-// Labels and annotations are always there, if empty. What an object does not
-// have is absent, never null.
+// Labels and annotations are always present, and may be empty. A field that an object
+// does not have is absent, never null.
 package input
 
 import (
@@ -19,15 +19,15 @@ import (
 // Version of the types in this package, which policies read as input.version.
 const Version = "v1"
 
-// Scheduling is the input of a Scheduling policy: somebody wants something to
-// run, and these are the targets it could run on.
+// Scheduling is the input of a Scheduling policy: an object that is to run, and the
+// targets it could run on.
 type Scheduling struct {
 	// Version of this document, "v1".
 	Version string `json:"version"`
-	// Request is who asks for what.
+	// Request that is reviewed.
 	Request Request `json:"request"`
-	// Object is what shall run: a Deployment, a Service, or any other object
-	// that goes to a target.
+	// Object that is to run: a Deployment, a Service, or any other object that
+	// is sent to a target.
 	Object Object `json:"object"`
 	// OldObject is the object as it was, in an update.
 	OldObject *Object `json:"oldObject,omitempty"`
@@ -43,12 +43,12 @@ type Scheduling struct {
 	Parameters map[string]any `json:"parameters"`
 }
 
-// Publish is the input of a Publish policy: somebody wants to lend a cluster
-// to a namespace.
+// Publish is the input of a Publish policy: a cluster that is to be published to a
+// namespace.
 type Publish struct {
 	// Version of this document, "v1".
 	Version string `json:"version"`
-	// Request is who asks for what.
+	// Request that is reviewed.
 	Request Request `json:"request"`
 	// Target is the KubernetesTarget that shall be published.
 	Target Target `json:"target"`
@@ -65,12 +65,12 @@ type Publish struct {
 	Parameters map[string]any `json:"parameters"`
 }
 
-// Request is who asks for what.
+// Request is the admission request, or an audit of an object that exists.
 type Request struct {
-	// Operation is CREATE, UPDATE, or AUDIT when nobody asks and what exists is
-	// looked over.
+	// Operation is CREATE, UPDATE, or AUDIT for an object that exists, without a
+	// request.
 	Operation string `json:"operation"`
-	// DryRun says that nothing will be stored.
+	// DryRun is true when nothing will be stored.
 	DryRun bool `json:"dryRun"`
 	// Kind of the object.
 	Kind Kind `json:"kind"`
@@ -78,7 +78,7 @@ type Request struct {
 	Name string `json:"name"`
 	// Namespace of the object.
 	Namespace string `json:"namespace"`
-	// User is who asks.
+	// User of the request.
 	User User `json:"user"`
 }
 
@@ -92,18 +92,18 @@ type Kind struct {
 	Kind string `json:"kind"`
 }
 
-// User is who asks.
+// User of a request; empty in an audit.
 type User struct {
 	// Username, such as system:serviceaccount:team-a:deployer.
 	Username string `json:"username"`
 	// Groups the user is in.
 	Groups []string `json:"groups"`
-	// UID of the user, when the authenticator tells.
+	// UID of the user, when the authenticator sets it.
 	UID string `json:"uid,omitempty"`
 }
 
 // Object is an object of any kind. Of its top-level fields a policy sees those
-// listed here. managedFields, the last-applied annotation and what is in a
+// listed here. managedFields, the last-applied annotation and the content of a
 // Secret are never shown, at any depth.
 type Object struct {
 	// APIVersion, such as apps/v1.
@@ -148,7 +148,7 @@ type Metadata struct {
 	DeletionTimestamp string `json:"deletionTimestamp,omitempty"`
 }
 
-// Namespace of what is asked about.
+// Namespace of the object or target.
 type Namespace struct {
 	// Metadata of the namespace.
 	Metadata NamespaceMetadata `json:"metadata"`
@@ -174,7 +174,7 @@ type Application struct {
 
 // Target is a KubernetesTarget: a cluster that is lent to a namespace.
 type Target struct {
-	// Metadata of the target. Its labels are what applications select by.
+	// Metadata of the target. Applications select targets by the labels.
 	Metadata Metadata `json:"metadata"`
 	// Spec of the target.
 	Spec TargetSpec `json:"spec"`
@@ -188,9 +188,13 @@ type Target struct {
 type TargetSpec struct {
 	// ClusterRef names the managed cluster that is published, if it is one.
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
-	// ConnectionSecretRef names the Secret with the connection. What is in the
+	// ConnectionSecretRef names the Secret with the connection. The content of the
 	// Secret is never shown.
 	ConnectionSecretRef *SecretReference `json:"connectionSecretRef,omitempty"`
+	// Connection is the place of the copy of the managed cluster's connection:
+	// Copy, in the namespace of the target, or Private, in Portico's own. Absent,
+	// the manager's default decides.
+	Connection string `json:"connection,omitempty"`
 }
 
 // ClusterReference names a managed cluster.
@@ -203,10 +207,12 @@ type ClusterReference struct {
 	Name string `json:"name"`
 }
 
-// SecretReference names a Secret in the same namespace.
+// SecretReference names a Secret.
 type SecretReference struct {
 	// Name of the Secret.
 	Name string `json:"name"`
+	// Namespace of the Secret, if it is not that of the target.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // TargetStatus of a target.
@@ -234,8 +240,8 @@ type Cluster struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Of returns a new, empty input of the type, nil for a Library, which has none.
-func Of(t policyv1alpha1.PolicyType) any {
+// Empty returns a new, empty input of the type, nil for a Library, which has none.
+func Empty(t policyv1alpha1.PolicyType) any {
 	switch t {
 	case policyv1alpha1.Scheduling:
 		return &Scheduling{}

@@ -35,7 +35,7 @@ func secret() map[string]any {
 func question() Question {
 	target := &workloadv1alpha1.KubernetesTarget{
 		ObjectMeta: metav1.ObjectMeta{Name: "eu", Namespace: "shop", Labels: map[string]string{"region": "eu"}},
-		Spec: workloadv1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &corev1.LocalObjectReference{Name: "eu-connection"},
+		Spec: workloadv1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &workloadv1alpha1.SecretReference{Name: "eu-connection"},
 			ClusterRef: &workloadv1alpha1.ClusterReference{APIVersion: "compute.example.org/v1", Kind: "EKSCluster", Name: "eu"}},
 		Status: workloadv1alpha1.KubernetesTargetStatus{ServerVersion: "v1.36.3", Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Available"}}},
 	}
@@ -154,10 +154,10 @@ func undescribed(t *testing.T, path string, schema map[string]any, needed bool) 
 }
 
 func TestOf(t *testing.T) {
-	if Of(policyv1alpha1.Library) != nil || Schema(policyv1alpha1.Library, nil) != nil {
+	if Empty(policyv1alpha1.Library) != nil || Schema(policyv1alpha1.Library, nil) != nil {
 		t.Error("a Library has an input")
 	}
-	if got := reflect.TypeOf(Of(policyv1alpha1.Publish)); got != reflect.TypeFor[*Publish]() {
+	if got := reflect.TypeOf(Empty(policyv1alpha1.Publish)); got != reflect.TypeFor[*Publish]() {
 		t.Errorf("got %v", got)
 	}
 }

@@ -10,16 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/portico-io/portico/api/kinds"
 	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Question is what the objects of a request are: the one thing inputs are made
-// from.
+// Question holds the objects from which an input is made.
 type Question struct {
-	// Request is who asks for what. Name, Namespace and Kind default to those
+	// Request that is reviewed. Name, Namespace and Kind default to those
 	// of Object, or of Target.
 	Request Request
-	// Object is what shall run; for a Scheduling policy.
+	// Object that is to run; for a Scheduling policy.
 	Object *unstructured.Unstructured
 	// OldObject is the object as it was; nil unless it is being updated.
 	OldObject *unstructured.Unstructured
@@ -31,7 +31,7 @@ type Question struct {
 	Targets []*workloadv1alpha1.KubernetesTarget
 	// Placed counts, by target, the resources that are on it already.
 	Placed map[string]int
-	// Target is what shall be published; for a Publish policy.
+	// Target that is to be published; for a Publish policy.
 	Target *workloadv1alpha1.KubernetesTarget
 	// OldTarget is the target as it was; nil unless it is being updated.
 	OldTarget *workloadv1alpha1.KubernetesTarget
@@ -41,7 +41,7 @@ type Question struct {
 	ClusterID string
 }
 
-// NewScheduling returns what a Scheduling policy with the parameters sees.
+// NewScheduling returns the input of a Scheduling policy with the parameters.
 func NewScheduling(q Question, parameters map[string]any) *Scheduling {
 	in := &Scheduling{
 		Version:     Version,
@@ -49,12 +49,12 @@ func NewScheduling(q Question, parameters map[string]any) *Scheduling {
 		Object:      Object{Metadata: noMetadata()},
 		Namespace:   newNamespace(q.Namespace, q.Request.Namespace),
 		Application: q.Application,
-		Placed:      orEmpty(q.Placed),
-		Parameters:  orEmpty(parameters),
+		Placed:      orEmptyMap(q.Placed),
+		Parameters:  orEmptyMap(parameters),
 	}
 	if q.Object != nil {
 		in.Object = NewObject(q.Object)
-		in.Request.fill(in.Object.Metadata)
+		in.Request.setDefaults(in.Object.Metadata)
 		in.Namespace = newNamespace(q.Namespace, in.Request.Namespace)
 		if in.Request.Kind.Kind == "" {
 			gvk := q.Object.GroupVersionKind()
@@ -66,11 +66,11 @@ func NewScheduling(q Question, parameters map[string]any) *Scheduling {
 		in.OldObject = &old
 	}
 	in.Targets = newTargets(q.Targets)
-	in.Request.User.Groups = orNone(in.Request.User.Groups)
+	in.Request.User.Groups = orEmptySlice(in.Request.User.Groups)
 	return in
 }
 
-// NewPublish returns what a Publish policy with the parameters sees.
+// NewPublish returns the input of a Publish policy with the parameters.
 func NewPublish(q Question, parameters map[string]any) *Publish {
 	in := &Publish{
 		Version:    Version,
@@ -78,13 +78,13 @@ func NewPublish(q Question, parameters map[string]any) *Publish {
 		Target:     Target{Metadata: noMetadata(), Status: TargetStatus{Conditions: []Condition{}}},
 		Cluster:    Cluster{ID: q.ClusterID},
 		Existing:   newTargets(q.Existing),
-		Parameters: orEmpty(parameters),
+		Parameters: orEmptyMap(parameters),
 	}
 	if q.Target != nil {
 		in.Target = NewTarget(q.Target)
 		in.Target.Cluster.ID = q.ClusterID
 		in.Cluster = in.Target.Cluster
-		in.Request.fill(in.Target.Metadata)
+		in.Request.setDefaults(in.Target.Metadata)
 		if in.Request.Kind.Kind == "" {
 			in.Request.Kind = Kind{Group: workloadv1alpha1.Group, Version: workloadv1alpha1.GroupVersion.Version, Kind: "KubernetesTarget"}
 		}
@@ -94,16 +94,16 @@ func NewPublish(q Question, parameters map[string]any) *Publish {
 		in.OldTarget = &old
 	}
 	in.Namespace = newNamespace(q.Namespace, in.Request.Namespace)
-	in.Request.User.Groups = orNone(in.Request.User.Groups)
+	in.Request.User.Groups = orEmptySlice(in.Request.User.Groups)
 	return in
 }
 
-func (r *Request) fill(meta Metadata) {
+func (r *Request) setDefaults(meta Metadata) {
 	r.Name = cmp.Or(r.Name, meta.Name)
 	r.Namespace = cmp.Or(r.Namespace, meta.Namespace)
 }
 
-// NewTarget returns what policies see of a target.
+// NewTarget returns a target as policies see it.
 func NewTarget(target *workloadv1alpha1.KubernetesTarget) Target {
 	out := Target{
 		Metadata: newMetadata(target),
@@ -112,7 +112,11 @@ func NewTarget(target *workloadv1alpha1.KubernetesTarget) Target {
 	}
 	if ref := target.Spec.ConnectionSecretRef; ref != nil {
 		out.Spec.ConnectionSecretRef = &SecretReference{Name: ref.Name}
+		if ref.Namespace != target.Namespace {
+			out.Spec.ConnectionSecretRef.Namespace = ref.Namespace
+		}
 	}
+	out.Spec.Connection = string(target.Spec.Connection)
 	if ref := target.Spec.ClusterRef; ref != nil {
 		out.Spec.ClusterRef = &ClusterReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}
 	}
@@ -142,9 +146,9 @@ func Sorted(targets []*workloadv1alpha1.KubernetesTarget) []*workloadv1alpha1.Ku
 	return slices.SortedFunc(slices.Values(targets), order)
 }
 
-// NewObject returns what policies see of an object. It shares nothing with it.
+// NewObject returns an object as policies see it. It shares no memory with the object.
 func NewObject(object *unstructured.Unstructured) Object {
-	content, _ := scrub(object.Object).(map[string]any)
+	content, _ := redact(object.Object).(map[string]any)
 	out := Object{
 		APIVersion: object.GetAPIVersion(),
 		Kind:       object.GetKind(),
@@ -160,13 +164,13 @@ func NewObject(object *unstructured.Unstructured) Object {
 	return out
 }
 
-// lastApplied repeats the whole object, and so would show what is in a Secret.
+// lastApplied repeats the whole object, and so would show the content of a Secret.
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
-// scrub copies a JSON value without what policies must not see: the data of a
+// redact copies a JSON value without the parts that policies must not see: the data of a
 // Secret, however deep it is (applications template them), managedFields, and
 // the last-applied annotation.
-func scrub(value any) any {
+func redact(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		secret := v["kind"] == "Secret"
@@ -174,16 +178,16 @@ func scrub(value any) any {
 		for key, field := range v {
 			switch {
 			case key == "managedFields", key == lastApplied:
-			case secret && (key == "data" || key == "stringData"):
+			case secret && slices.Contains(kinds.SecretDataFields, key):
 			default:
-				out[key] = scrub(field)
+				out[key] = redact(field)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = scrub(v[i])
+			out[i] = redact(v[i])
 		}
 		return out
 	default:
@@ -196,8 +200,8 @@ func newMetadata(object metav1.Object) Metadata {
 		Name:         object.GetName(),
 		GenerateName: object.GetGenerateName(),
 		Namespace:    object.GetNamespace(),
-		Labels:       orEmpty(object.GetLabels()),
-		Annotations:  visible(object.GetAnnotations()),
+		Labels:       orEmptyMap(object.GetLabels()),
+		Annotations:  withoutLastApplied(object.GetAnnotations()),
 		UID:          string(object.GetUID()),
 	}
 	if created := object.GetCreationTimestamp(); !created.IsZero() {
@@ -220,27 +224,27 @@ func newNamespace(namespace *corev1.Namespace, name string) Namespace {
 	}
 	return Namespace{Metadata: NamespaceMetadata{
 		Name:        namespace.Name,
-		Labels:      orEmpty(namespace.Labels),
-		Annotations: visible(namespace.Annotations),
+		Labels:      orEmptyMap(namespace.Labels),
+		Annotations: withoutLastApplied(namespace.Annotations),
 	}}
 }
 
-func visible(annotations map[string]string) map[string]string {
+func withoutLastApplied(annotations map[string]string) map[string]string {
 	if _, has := annotations[lastApplied]; has {
 		annotations = maps.Clone(annotations)
 		delete(annotations, lastApplied)
 	}
-	return orEmpty(annotations)
+	return orEmptyMap(annotations)
 }
 
-func orEmpty[V any](m map[string]V) map[string]V {
+func orEmptyMap[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}
 	}
 	return m
 }
 
-func orNone(s []string) []string {
+func orEmptySlice(s []string) []string {
 	if s == nil {
 		return []string{}
 	}

@@ -8,12 +8,12 @@ import (
 )
 
 // Schema returns the JSON schema of a type's input, nil for a Library, which
-// has none. describe says what a field of a Go type is for; it may be nil.
+// has none. describe returns the description of a field of a Go type; it may be nil.
 //
 // The schema keeps to what OPA's type checker understands. It stops checking
-// below oneOf and anyOf, so a field that may be of several types has none.
+// below validateOneOf and anyOf, so a field that may be of several types has none.
 func Schema(t policyv1alpha1.PolicyType, describe func(typeName, field string) string) map[string]any {
-	in := Of(t)
+	in := Empty(t)
 	if in == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ deny contains {"code": "AlreadyPublished", "msg": msg, "field": "spec.connection
 	msg := sprintf("the cluster is published in this namespace already, as %s", [other.metadata.name])
 }
 
-same_cluster(other) if other.spec.connectionSecretRef.name == input.target.spec.connectionSecretRef.name
+same_cluster(other) if other.spec.connectionSecretRef == input.target.spec.connectionSecretRef
 
 same_cluster(other) if other.spec.clusterRef == input.target.spec.clusterRef
 

@@ -20,6 +20,11 @@ test_the_first if found([]) == set()
 
 test_the_same_secret if found([target("shop", "eu-again", "eu-connection")]) == {"AlreadyPublished"}
 
+test_a_secret_of_another_namespace if {
+	shared := object.union(target("shop", "us", "eu-connection"), {"spec": {"connectionSecretRef": {"namespace": "infra"}}})
+	found([shared]) == set()
+}
+
 test_the_same_cluster if {
 	again := object.union(target("shop", "other", "other-connection"), {"cluster": {"id": "1f0e"}})
 	found([again]) == {"AlreadyPublished"}

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// patience is how long a machine may take that does much else at once.
-const patience = 3 * time.Minute
+// timeout is how long a machine may take that does much else at once.
+const timeout = 3 * time.Minute
 
 // Start returns an administrator's access to an API server that runs until the
 // test ends. Options may change its environment first.
@@ -26,7 +26,7 @@ func Start(t testing.TB, options ...func(*envtest.Environment)) *rest.Config {
 	}
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory:    binaries,
-		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
+		ControlPlaneStartTimeout: timeout, ControlPlaneStopTimeout: timeout,
 	}
 	for _, option := range options {
 		option(environment)

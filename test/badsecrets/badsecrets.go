@@ -24,8 +24,8 @@ type Case struct {
 	Name string
 	// Reason it is bad.
 	Reason string
-	// Says is part of what a person is told.
-	Says string
+	// Message is part of what a person is told.
+	Message string
 	// Reaches is set for a Secret that looks right: only the target can tell.
 	Reaches bool
 

@@ -246,14 +246,14 @@ func (f *front) takenIn(ctx context.Context, namespace string, objects int) erro
 		if err := hub.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
-		told := 0
+		reported := 0
 		for _, item := range list.Items {
 			if _, ok := item.Object["status"]; ok {
-				told++
+				reported++
 			}
 		}
-		if told < objects {
-			return fmt.Errorf("%d of %d are taken in", told, objects)
+		if reported < objects {
+			return fmt.Errorf("%d of %d are taken in", reported, objects)
 		}
 		return nil
 	})

@@ -124,7 +124,7 @@ func (b *system) submit(ctx context.Context, hub client.WithWatch, name string, 
 			Spec:     v1alpha2.ResourceTemplateSpec{Template: runtime.RawExtension{Raw: raw}, Secrets: []corev1.LocalObjectReference{{Name: secret}}},
 		})
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	events, err := hub.Watch(ctx, &v1alpha2.KubernetesApplicationList{}, client.InNamespace(applied))
 	if err != nil {

@@ -22,6 +22,9 @@ const ticks = 100
 func (b *system) cpu() cpu {
 	pids := map[string]int{"bench": os.Getpid(), "portico": b.portico.PID()}
 	for _, c := range []*cluster.Cluster{b.hub, b.target} {
+		if c == nil {
+			continue
+		}
 		for _, component := range cluster.Everything {
 			if process, err := cluster.Attach(c.Dir(), string(component)); err == nil && process != nil {
 				pids[c.Name()+" "+string(component)] = process.PID()

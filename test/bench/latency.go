@@ -90,7 +90,7 @@ func ticked(sample int) func(*appsv1.Deployment) bool {
 
 // arrival is how long after it was started, in milliseconds, a watch shows what
 // is waited for.
-func arrival(ctx context.Context, events watch.Interface, started time.Time, arrived func(*appsv1.Deployment) bool) (float64, error) {
+func arrival[T any](ctx context.Context, events watch.Interface, started time.Time, arrived func(T) bool) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
@@ -98,11 +98,11 @@ func arrival(ctx context.Context, events watch.Interface, started time.Time, arr
 		case <-ctx.Done():
 			return 0, fmt.Errorf("waiting for it: %w", context.Cause(ctx))
 		case event, open := <-events.ResultChan():
-			d, ok := event.Object.(*appsv1.Deployment)
+			object, ok := event.Object.(T)
 			if !open || !ok {
 				return 0, fmt.Errorf("waiting for it: the watch ended: %v", event.Object)
 			}
-			if arrived(d) {
+			if arrived(object) {
 				return time.Since(started).Seconds() * 1000, nil
 			}
 		}

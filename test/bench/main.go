@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -46,6 +47,13 @@ type settings struct {
 	samples     int
 	templates   int
 	resources   int
+	large       int
+	small       int
+	namespaces  int
+	members     int
+	burst       int
+	flapping    int
+	flaps       int
 	only        []string // all, when empty
 	profile     bool
 
@@ -54,7 +62,8 @@ type settings struct {
 }
 
 // sections are what can be measured, in order.
-var sections = []string{policiesSection, admissionSection, throughputSection, memorySection, latencySection, steadySection, rehearsalSection, applicationsSection, targetsSection}
+var sections = []string{policiesSection, admissionSection, throughputSection, memorySection, latencySection, steadySection, dryRunSection, applicationsSection, targetsSection,
+	placementSection, namespacesSection, membersSection, burstSection, hostileSection, flappingSection}
 
 const (
 	policiesSection     = "policies"
@@ -63,9 +72,15 @@ const (
 	memorySection       = "memory"
 	latencySection      = "latency"
 	steadySection       = "steady"
-	rehearsalSection    = "dry-run"
+	dryRunSection       = "dry-run"
 	applicationsSection = "applications"
 	targetsSection      = "targets"
+	placementSection    = "placement"
+	namespacesSection   = "namespaces"
+	membersSection      = "members"
+	burstSection        = "burst"
+	hostileSection      = "hostile"
+	flappingSection     = "flapping"
 )
 
 func run(ctx context.Context, args []string) error {
@@ -84,7 +99,7 @@ func run(ctx context.Context, args []string) error {
 	if len(r.Rows) == 0 {
 		return failed
 	}
-	// What was measured before something failed, or somebody lost patience, is
+	// What was measured before something failed, or somebody interrupted it, is
 	// not lost.
 	fmt.Printf("\n%s", r.markdown())
 	if err := r.write(s.out); err != nil {
@@ -105,15 +120,30 @@ func measure(ctx context.Context, s *settings, r *report) error {
 			return fmt.Errorf("measuring admission: %w", err)
 		}
 	}
-	if s.wants(throughputSection, memorySection, latencySection, steadySection, rehearsalSection, applicationsSection) {
+	if s.wants(throughputSection, memorySection, latencySection, steadySection, dryRunSection, applicationsSection) {
 		if err := measureSystem(ctx, s, r); err != nil {
 			return err
 		}
 	}
-	if s.wants(targetsSection) {
-		if err := measureTargets(ctx, s, r); err != nil {
-			return fmt.Errorf("measuring targets: %w", err)
+	for _, part := range []struct {
+		sections []string
+		measure  func(context.Context, *settings, *report) error
+	}{
+		{[]string{targetsSection}, measureTargets},
+		{[]string{placementSection, namespacesSection}, measureNamespaces},
+		{[]string{membersSection}, measureMembers},
+		{[]string{burstSection}, measureBurst},
+		{[]string{hostileSection}, measureHostile},
+		{[]string{flappingSection}, measureFlapping},
+	} {
+		if !s.wants(part.sections...) {
+			continue
 		}
+		started, what := time.Now(), strings.Join(part.sections, " and ")
+		if err := part.measure(ctx, s, r); err != nil {
+			return fmt.Errorf("measuring %s: %w", what, err)
+		}
+		printProgress("%s: measured in %s", what, time.Since(started).Round(time.Second))
 	}
 	return nil
 }
@@ -127,6 +157,13 @@ func parse(args []string) (*settings, error) {
 	flags.IntVar(&s.samples, "samples", 200, "how many status changes to follow from target to hub")
 	flags.IntVar(&s.templates, "templates", 200, "how many templates an application has")
 	flags.IntVar(&s.resources, "resources", 1000, "how many resources with Secrets all applications have together")
+	flags.IntVar(&s.large, "large", 10000, "how many resources are in a namespace that has many")
+	flags.IntVar(&s.small, "small", 100, "how many resources are in a namespace that has few")
+	flags.IntVar(&s.namespaces, "namespaces", 50, "over how many namespaces as many are spread that one has")
+	flags.IntVar(&s.members, "members", 2000, "how many members a large application has")
+	flags.IntVar(&s.burst, "burst", 500, "how many applications are created at once")
+	flags.IntVar(&s.flapping, "flapping", 1000, "how many resources are on the larger of two targets that come and go")
+	flags.IntVar(&s.flaps, "flaps", 5, "how often those come and go")
 	flags.Func("only", "measure a `section` alone, of "+strings.Join(sections, ", ")+"; repeatable", func(section string) error {
 		if !slices.Contains(sections, section) {
 			return errors.New("no such section")
@@ -138,11 +175,24 @@ func parse(args []string) (*settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	switch {
-	case flags.NArg() > 0:
+	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("unknown argument %q", flags.Arg(0))
-	case s.pairs < 1, s.concurrency < 1, s.rounds < 1, s.samples < 1, s.templates < 1, s.resources < 1:
-		return nil, errors.New("-pairs, -concurrency, -rounds, -samples, -templates and -resources must be at least 1")
+	}
+	var errs []error
+	flags.VisitAll(func(f *flag.Flag) {
+		getter, ok := f.Value.(flag.Getter)
+		if !ok {
+			return // -only
+		}
+		if n, ok := getter.Get().(int); ok && n < 1 {
+			errs = append(errs, fmt.Errorf("-%s must be at least 1", f.Name))
+		}
+	})
+	if s.namespaces > s.large {
+		errs = append(errs, errors.New("-namespaces must not be more than -large"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	var err error
 	if s.root, err = cluster.RepoRoot(); err != nil {

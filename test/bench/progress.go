@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// say tells what is going on, one line at a time.
-func say(format string, args ...any) {
+// printProgress tells what is going on, one line at a time.
+func printProgress(format string, args ...any) {
 	fmt.Printf("  "+format+"\n", args...)
 }
 
@@ -19,11 +19,11 @@ func step(what string, progress func() string, do func() error) error {
 
 	notice := time.NewTimer(2 * time.Second)
 	defer notice.Stop()
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		select {
 		case err := <-done:
-			if told && err == nil {
-				say("%s: done in %s", what, time.Since(started).Round(100*time.Millisecond))
+			if reported && err == nil {
+				printProgress("%s: done in %s", what, time.Since(started).Round(100*time.Millisecond))
 			}
 			return err
 		case <-notice.C:
@@ -31,7 +31,7 @@ func step(what string, progress func() string, do func() error) error {
 			if progress != nil {
 				far = ", " + progress()
 			}
-			say("%s … %s%s", what, time.Since(started).Round(time.Second), far)
+			printProgress("%s … %s%s", what, time.Since(started).Round(time.Second), far)
 			notice.Reset(10 * time.Second)
 		}
 	}

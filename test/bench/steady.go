@@ -50,14 +50,14 @@ func (b *system) idle(ctx context.Context, section, with string) error {
 				discoveries[describe(event)]++
 			}
 		}
-		b.tell(section, fmt.Sprintf("writes on the %s in %s, by anybody%s", c.Name(), watched, with), writes)
-		b.tell(section, fmt.Sprintf("discovery calls on the %s in %s, by Portico%s", c.Name(), watched, with), discoveries)
+		b.reportCount(section, fmt.Sprintf("writes on the %s in %s, by anybody%s", c.Name(), watched, with), writes)
+		b.reportCount(section, fmt.Sprintf("discovery calls on the %s in %s, by Portico%s", c.Name(), watched, with), discoveries)
 	}
 	return nil
 }
 
-// asked tells what the hub was asked for a pair, most frequent first.
-func (b *system) asked(since time.Time) error {
+// reportRequests tells what the hub was asked for a pair, most frequent first.
+func (b *system) reportRequests(since time.Time) error {
 	events, err := b.hub.AuditEvents(since)
 	if err != nil {
 		return err
@@ -81,18 +81,22 @@ func (b *system) asked(since time.Time) error {
 	return nil
 }
 
-// tell reports a count that is to be 0, and what was counted.
-func (b *system) tell(section, what string, counts map[string]int) {
-	total := 0
-	var lines []string
-	for _, request := range slices.Sorted(maps.Keys(counts)) {
-		total += counts[request]
-		lines = append(lines, fmt.Sprintf("%6d %s", counts[request], request))
-	}
+// reportCount reports a count that is to be 0, and what was counted.
+func (b *system) reportCount(section, what string, counts map[string]int) {
+	lines, total := tallied(counts)
 	b.report.value(section, what, float64(total), "requests", atMost(0), "")
 	if total > 0 {
 		b.report.explain(what, lines)
 	}
+}
+
+// tallied are the lines of a count, and its sum.
+func tallied(counts map[string]int) (lines []string, total int) {
+	for _, request := range slices.Sorted(maps.Keys(counts)) {
+		total += counts[request]
+		lines = append(lines, fmt.Sprintf("%6d %s", counts[request], request))
+	}
+	return lines, total
 }
 
 func describe(event auditv1.Event) string {

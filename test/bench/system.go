@@ -103,7 +103,7 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 		return t, err
 	}
 	if round == 0 {
-		if err := b.asked(since); err != nil {
+		if err := b.reportRequests(since); err != nil {
 			return t, err
 		}
 		for _, section := range []struct {
@@ -113,7 +113,7 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 			{memorySection, func() error { return b.memory(ctx, before) }},
 			{latencySection, func() error { return b.latency(ctx, prefix) }},
 			{steadySection, func() error { return b.idle(ctx, steadySection, "") }},
-			{rehearsalSection, func() error { return b.rehearsal(ctx) }},
+			{dryRunSection, func() error { return b.dryRun(ctx) }},
 			{applicationsSection, func() error { return b.applications(ctx) }},
 		} {
 			if !b.wants(section.name) {
@@ -212,7 +212,7 @@ func (b *system) remove(ctx context.Context, from kubernetes.Interface, namespac
 		if err != nil {
 			return err
 		}
-		return cluster.Poll(ctx, patience, "the Pods to be gone", func(ctx context.Context) error {
+		return cluster.Poll(ctx, timeout, "the Pods to be gone", func(ctx context.Context) error {
 			pods, err := b.onTarget.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=" + prefix})
 			if err != nil {
 				return err
@@ -225,5 +225,5 @@ func (b *system) remove(ctx context.Context, from kubernetes.Interface, namespac
 	})
 }
 
-// patience is how long anything may take before a run gives up.
-const patience = 15 * time.Minute
+// timeout is how long anything may take before a run gives up.
+const timeout = 15 * time.Minute

@@ -159,13 +159,13 @@ func (m *many) publish(ctx context.Context, which []int) error {
 			if err := m.hub.Create(ctx, secret); err != nil {
 				return err
 			}
-			spec := v1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &corev1.LocalObjectReference{Name: secret.Name}}
+			spec := v1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &v1alpha1.SecretReference{Name: secret.Name}}
 			return m.hub.Create(ctx, &v1alpha1.KubernetesTarget{ObjectMeta: is, Spec: spec})
 		})
 		if err != nil {
 			return err
 		}
-		return cluster.Poll(ctx, patience, "the targets to answer", func(ctx context.Context) error {
+		return cluster.Poll(ctx, timeout, "the targets to answer", func(ctx context.Context) error {
 			var list v1alpha1.KubernetesTargetList
 			if err := m.hub.List(ctx, &list, client.InNamespace(targetsNamespace)); err != nil {
 				return err
@@ -186,7 +186,7 @@ func (m *many) withdraw(ctx context.Context, which []int) error {
 		return metav1.ObjectMeta{Namespace: targetsNamespace, Name: targetName(i)}
 	}
 	for _, i := range which {
-		err := cluster.Poll(ctx, patience, "target "+targetName(i)+" to go", func(ctx context.Context) error {
+		err := cluster.Poll(ctx, timeout, "target "+targetName(i)+" to go", func(ctx context.Context) error {
 			target := &v1alpha1.KubernetesTarget{ObjectMeta: is(i)}
 			if err := client.IgnoreNotFound(m.hub.Delete(ctx, target)); err != nil {
 				return err
@@ -247,7 +247,7 @@ func onTheirTarget(group string, i int) *appsv1.Deployment {
 
 // samples are milliseconds: from a Deployment's creation on the hub until its
 // target has it, and from a change of its status there until the hub has that.
-type samples struct{ applied, told []float64 }
+type samples struct{ applied, reported []float64 }
 
 // changes of each Deployment's status are followed.
 const changes = 3
@@ -257,7 +257,7 @@ func (m *many) measure(ctx context.Context, group string, on []int) (got samples
 	if got.applied, err = m.deploy(ctx, group, on); err != nil {
 		return got, err
 	}
-	if got.told, err = m.follow(ctx, group, on); err != nil {
+	if got.reported, err = m.follow(ctx, group, on); err != nil {
 		return got, err
 	}
 	return got, m.undeploy(ctx, group, on)
@@ -293,7 +293,7 @@ func (m *many) deploy(ctx context.Context, group string, on []int) (applied []fl
 }
 
 // follow changes statuses on the targets, one at a time, and sees them on the hub.
-func (m *many) follow(ctx context.Context, group string, on []int) (told []float64, err error) {
+func (m *many) follow(ctx context.Context, group string, on []int) (reported []float64, err error) {
 	here, err := m.onHub.AppsV1().Deployments(targetsNamespace).Watch(ctx, ofGroup(group))
 	if err != nil {
 		return nil, err
@@ -309,11 +309,11 @@ func (m *many) follow(ctx context.Context, group string, on []int) (told []float
 			if err != nil {
 				return fmt.Errorf("sample %d: %w", sample, err)
 			}
-			told = append(told, took)
+			reported = append(reported, took)
 		}
 		return nil
 	})
-	return told, err
+	return reported, err
 }
 
 // undeploy deletes Deployments, and returns when they are gone from the targets.
@@ -323,7 +323,7 @@ func (m *many) undeploy(ctx context.Context, group string, on []int) error {
 			return err
 		}
 	}
-	return cluster.Poll(ctx, patience, "the Deployments to be gone", func(ctx context.Context) error {
+	return cluster.Poll(ctx, timeout, "the Deployments to be gone", func(ctx context.Context) error {
 		left, err := m.onTarget.AppsV1().Deployments(targetsNamespace).List(ctx, ofGroup(group))
 		if err != nil {
 			return err
@@ -341,7 +341,7 @@ func (m *many) compareTargets(beside, without []samples) {
 		of   func(samples) []float64
 	}{
 		{"a Deployment is on its target", func(s samples) []float64 { return s.applied }},
-		{"a status change is on the hub", func(s samples) []float64 { return s.told }},
+		{"a status change is on the hub", func(s samples) []float64 { return s.reported }},
 	} {
 		for _, q := range []float64{0.5, 0.9} {
 			var slow, fast []float64

@@ -35,7 +35,7 @@ func (b *system) directly(ctx context.Context, prefix string, pairs int) (times,
 // race creates pairs and watches them arrive on the target, and become
 // available where they were created.
 func (b *system) race(ctx context.Context, what, prefix string, pairs int, on kubernetes.Interface, namespace, onTarget string) (times, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ours := metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=" + prefix}
 	var t times
@@ -55,28 +55,28 @@ func (b *system) race(ctx context.Context, what, prefix string, pairs int, on ku
 	}
 	defer statuses.Stop()
 
-	tallies := []*tally{
+	counters := []*counter{
 		{what: "Deployments are there", events: deployments, good: func(any) bool { return true }},
 		{what: "Services are there", events: services, good: func(any) bool { return true }},
 		{what: "are available", events: statuses, good: available},
 	}
 	progress := func() (out string) {
-		for _, tally := range tallies {
-			out += fmt.Sprintf("%d %s, ", tally.seen.Load(), tally.what)
+		for _, counter := range counters {
+			out += fmt.Sprintf("%d %s, ", counter.seen.Load(), counter.what)
 		}
 		return out + fmt.Sprintf("of %d", pairs)
 	}
 	err = step(what, progress, func() error {
 		started, before := time.Now(), b.cpu()
-		results := make(chan error, len(tallies))
-		for _, tally := range tallies {
-			go func() { results <- tally.count(ctx, started, pairs) }()
+		results := make(chan error, len(counters))
+		for _, counter := range counters {
+			go func() { results <- counter.count(ctx, started, pairs) }()
 		}
 		if err := createPairs(ctx, on, namespace, prefix, pairs, on == b.onHub, b.concurrency); err != nil {
 			return err
 		}
 		t.created = time.Since(started)
-		for range tallies {
+		for range counters {
 			if err := <-results; err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (b *system) race(ctx context.Context, what, prefix string, pairs int, on ku
 		t.cpu = b.cpu().since(before)
 		return nil
 	})
-	t.there, t.available = max(tallies[0].took, tallies[1].took), tallies[2].took
+	t.there, t.available = max(counters[0].took, counters[1].took), counters[2].took
 	return t, err
 }
 
@@ -103,8 +103,8 @@ func available(object any) bool {
 	return false
 }
 
-// tally counts the objects that become good.
-type tally struct {
+// counter counts the objects that become good.
+type counter struct {
 	what   string
 	events watch.Interface
 	good   func(any) bool
@@ -114,7 +114,7 @@ type tally struct {
 }
 
 // count returns when enough are good, or when it will never know.
-func (t *tally) count(ctx context.Context, started time.Time, want int) error {
+func (t *counter) count(ctx context.Context, started time.Time, want int) error {
 	counted := map[string]bool{}
 	for len(counted) < want {
 		select {

@@ -297,12 +297,12 @@ func TestTwoClustersAndChaos(t *testing.T) {
 	}
 
 	// Another Start in the same directory finds what runs.
-	again, err := cluster.Start(t.Context(), cluster.Options{Name: c.Name(), Dir: c.Dir(), Components: cluster.ControlPlane})
+	second, err := cluster.Start(t.Context(), cluster.Options{Name: c.Name(), Dir: c.Dir(), Components: cluster.ControlPlane})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := identity(t, again); got != id || again.Config().Host != c.Config().Host {
-		t.Errorf("the second Start made cluster %s at %s, want %s at %s", got, again.Config().Host, id, c.Config().Host)
+	if got := identity(t, second); got != id || second.Config().Host != c.Config().Host {
+		t.Errorf("the second Start made cluster %s at %s, want %s at %s", got, second.Config().Host, id, c.Config().Host)
 	}
 }
 

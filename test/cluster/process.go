@@ -156,13 +156,13 @@ func (p *Process) send(signal syscall.Signal) error {
 	return syscall.Kill(p.record.PID, signal)
 }
 
-func (p *Process) end(signal syscall.Signal, patience time.Duration) error {
+func (p *Process) end(signal syscall.Signal, timeout time.Duration) error {
 	if p.Alive() {
 		if err := syscall.Kill(p.record.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("ending %s: %w", p.name, err)
 		}
 		_ = syscall.Kill(p.record.PID, syscall.SIGCONT) // a paused process does not hear SIGTERM
-		if signal != syscall.SIGKILL && !p.gone(patience) {
+		if signal != syscall.SIGKILL && !p.gone(timeout) {
 			_ = syscall.Kill(p.record.PID, syscall.SIGKILL)
 		}
 		if !p.gone(10 * time.Second) {

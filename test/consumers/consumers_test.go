@@ -24,9 +24,9 @@ func TestConsumers(t *testing.T) {
 	for name, row := range rows() {
 		t.Run(name, func(t *testing.T) {
 			native := row.onHub(t)
-			type says struct{ Kubectl, Kstatus, Helm3 say }
-			got := says{kubectl(native), kstatus(t, native), helm3(t, native, row.shadows(t))}
-			want := says{row.kubectl, row.kstatus, row.helm3}
+			type messages struct{ Kubectl, Kstatus, Helm3 outcome }
+			got := messages{kubectl(native), kstatus(t, native), helm3(t, native, row.shadows(t))}
+			want := messages{row.kubectl, row.kstatus, row.helm3}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s\nstatus: %v", row.reason, diff, native.Object["status"])
 			}
@@ -34,10 +34,10 @@ func TestConsumers(t *testing.T) {
 	}
 }
 
-// TestHubSaysWhatTargetSays holds for whatever the target's controllers report,
+// TestHubReportsTargetStatus holds for whatever the target's controllers report,
 // once they speak of the hub's generation: whoever asks on the hub hears what
 // they would hear on the target.
-func TestHubSaysWhatTargetSays(t *testing.T) {
+func TestHubReportsTargetStatus(t *testing.T) {
 	compared := 0
 	for name, row := range deploymentRows() {
 		native, target := row.onHub(t), row.onTarget(t)
@@ -60,7 +60,7 @@ func TestHubSaysWhatTargetSays(t *testing.T) {
 }
 
 // kubectl is what kubectl rollout status prints, and whether it returns.
-func kubectl(object *unstructured.Unstructured) say {
+func kubectl(object *unstructured.Unstructured) outcome {
 	viewer, err := polymorphichelpers.StatusViewerFor(object.GroupVersionKind().GroupKind())
 	if err != nil {
 		return failed(err.Error())
@@ -78,7 +78,7 @@ func kubectl(object *unstructured.Unstructured) say {
 }
 
 // kstatus is what Helm 4 and Flux wait for.
-func kstatus(t *testing.T, object *unstructured.Unstructured) say {
+func kstatus(t *testing.T, object *unstructured.Unstructured) outcome {
 	t.Helper()
 	result, err := status.Compute(object)
 	if err != nil {
@@ -96,7 +96,7 @@ func kstatus(t *testing.T, object *unstructured.Unstructured) say {
 
 // helm3 is what helm install --wait of Helm 3 waits for, with the options it
 // sets; the message is the last line of its debug log.
-func helm3(t *testing.T, native *unstructured.Unstructured, replicaSets []appsv1.ReplicaSet) say {
+func helm3(t *testing.T, native *unstructured.Unstructured, replicaSets []appsv1.ReplicaSet) outcome {
 	t.Helper()
 	typed, err := scheme.Scheme.New(native.GroupVersionKind())
 	if err != nil {

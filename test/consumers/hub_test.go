@@ -22,7 +22,7 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/controllers/status"
+	"github.com/portico-io/portico/controllers/nativestatus"
 	"github.com/portico-io/portico/test/apiserver"
 )
 
@@ -63,16 +63,16 @@ func startHub(t *testing.T) *hub {
 // ownedReplicaSets answers from the API server what the manager answers from
 // its index.
 func ownedReplicaSets(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-	var asked client.ListOptions
-	asked.ApplyOptions(options)
-	owner, _ := asked.FieldSelector.RequiresExactMatch(status.OwnerIndex)
-	if err := c.List(ctx, list, client.InNamespace(asked.Namespace)); err != nil {
+	var listed client.ListOptions
+	listed.ApplyOptions(options)
+	owner, _ := listed.FieldSelector.RequiresExactMatch(nativestatus.OwnerIndex)
+	if err := c.List(ctx, list, client.InNamespace(listed.Namespace)); err != nil {
 		return err
 	}
 	replicaSets := list.(*appsv1.ReplicaSetList) //nolint:forcetypeassert // the controller lists nothing else
 	var owned []appsv1.ReplicaSet
 	for i := range replicaSets.Items {
-		for _, uid := range status.IndexOwner(&replicaSets.Items[i]) {
+		for _, uid := range nativestatus.IndexOwner(&replicaSets.Items[i]) {
 			if uid == owner {
 				owned = append(owned, replicaSets.Items[i])
 			}
@@ -148,7 +148,7 @@ func (h *hub) store(t *testing.T, name string, r row) row {
 func (h *hub) reconcile(t *testing.T, r row) error {
 	t.Helper()
 	native := toUnstructured(t, r.hub)
-	_, err := status.New(h.Client, kindOf(t, native), h.events).
+	_, err := nativestatus.New(h.Client, kindOf(t, native), h.events).
 		Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(native)})
 	return err
 }

@@ -27,7 +27,7 @@ type row struct {
 	// hub is the object as it is stored, with the status from before.
 	hub runtime.Object
 	// target is the last look at the target; nil when it was never seen there.
-	target *look
+	target *observedObject
 	// remembered is the hub's generation that an earlier look had found
 	// observed.
 	remembered int64
@@ -42,11 +42,11 @@ type row struct {
 	// odd: no controller of Kubernetes reports a status like this.
 	odd bool
 
-	kubectl, kstatus, helm3 say
+	kubectl, kstatus, helm3 outcome
 }
 
-// look is one observation of the object on its target.
-type look struct {
+// observedObject is one observation of the object on its target.
+type observedObject struct {
 	generation int64 // the target's own count
 	stamp      int64 // the hub's generation that was applied last
 	unstamped  bool  // somebody removed the annotation that says so
@@ -54,15 +54,15 @@ type look struct {
 	raw        string // what is reported in place of status, if that is no status at all
 }
 
-// say is what a consumer says of an object.
-type say struct {
-	Verdict string
+// outcome is the answer of a consumer.
+type outcome struct {
+	State   string
 	Message string
 }
 
-func done(message string) say    { return say{Verdict: "done", Message: message} }
-func waiting(message string) say { return say{Verdict: "waiting", Message: message} }
-func failed(message string) say  { return say{Verdict: "failed", Message: message} }
+func done(message string) outcome    { return outcome{State: "done", Message: message} }
+func waiting(message string) outcome { return outcome{State: "waiting", Message: message} }
+func failed(message string) outcome  { return outcome{State: "failed", Message: message} }
 
 // noViewer is what kubectl rollout status says of other kinds.
 var noViewer = failed("no status viewer has been implemented for Service")
@@ -163,9 +163,9 @@ func (r row) shadows(t *testing.T) []appsv1.ReplicaSet {
 			t.Fatal(err)
 		}
 	}
-	newest := kinds.NewestShadow(objects)
+	newest := kinds.NewestReplicaSet(objects)
 	for i := range out {
-		out[i].Status = kinds.ShadowStatus(remote, out[i].Generation, metav1.Object(&out[i]) == newest)
+		out[i].Status = kinds.HeldReplicaSetStatus(remote, out[i].Generation, metav1.Object(&out[i]) == newest)
 	}
 	return out
 }

@@ -14,30 +14,31 @@ func serviceRows() map[string]row {
 		noIP    = "Service does not have load balancer ingress IP address: default/web"
 	)
 	byIP := balanced(corev1.LoadBalancerIngress{IP: "203.0.113.7", IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)})
+	proxied := balanced(corev1.LoadBalancerIngress{IP: "203.0.113.7", IPMode: ptr.To(corev1.LoadBalancerIPModeProxy)})
 	byName := balanced(corev1.LoadBalancerIngress{Hostname: "web.elb.example.com", Ports: []corev1.PortStatus{{Port: 80, Protocol: corev1.ProtocolTCP}}})
 	return map[string]row{
 		"ClusterIP": {
 			reason:  "The hub allocates a cluster IP as ever, and that is all there is to wait for.",
 			hub:     service(corev1.ServiceTypeClusterIP, address, pending),
-			target:  &look{status: pending},
+			target:  &observedObject{status: pending},
 			kubectl: noViewer, kstatus: done(ready), helm3: done(""),
 		},
 		"Headless": {
 			reason:  "None is an address to those who wait for one.",
 			hub:     service(corev1.ServiceTypeClusterIP, corev1.ClusterIPNone, pending),
-			target:  &look{status: pending},
+			target:  &observedObject{status: pending},
 			kubectl: noViewer, kstatus: done(ready), helm3: done(""),
 		},
 		"NodePort": {
 			reason:  "As a cluster IP.",
 			hub:     service(corev1.ServiceTypeNodePort, address, pending),
-			target:  &look{status: pending},
+			target:  &observedObject{status: pending},
 			kubectl: noViewer, kstatus: done(ready), helm3: done(""),
 		},
 		"ExternalName": {
 			reason:  "Has no address, and nobody waits for one.",
 			hub:     service(corev1.ServiceTypeExternalName, "", pending),
-			target:  &look{status: pending},
+			target:  &observedObject{status: pending},
 			kubectl: noViewer, kstatus: done(ready), helm3: done(""),
 		},
 		"BalancerNotAppliedYet": {
@@ -48,43 +49,43 @@ func serviceRows() map[string]row {
 		"BalancerPending": {
 			reason:  "The target's cloud has given no address yet. An empty list of addresses would be one to Helm 3.",
 			hub:     service(corev1.ServiceTypeLoadBalancer, address, pending),
-			target:  &look{status: pending},
+			target:  &observedObject{status: pending},
 			kubectl: noViewer, kstatus: done(ready), helm3: waiting(noIP),
 		},
 		"BalancerByIP": {
 			reason:  "The target's address is the hub's.",
 			hub:     service(corev1.ServiceTypeLoadBalancer, address, pending),
-			target:  &look{status: byIP},
+			target:  &observedObject{status: byIP},
 			kubectl: noViewer, kstatus: done(ready), helm3: done(""),
 		},
 		"BalancerByName": {
 			reason:  "Some clouds give a name and not an address, and say what ports it has.",
 			hub:     service(corev1.ServiceTypeLoadBalancer, address, pending),
-			target:  &look{status: byName},
+			target:  &observedObject{status: byName},
 			kubectl: noViewer, kstatus: done(ready), helm3: done(""),
 		},
 		"BalancerOfOlderTarget": {
 			reason:  "A target from before ipMode gives an address without one; the hub does not store it like that.",
 			hub:     service(corev1.ServiceTypeLoadBalancer, address, pending),
-			target:  &look{status: balanced(corev1.LoadBalancerIngress{IP: "203.0.113.7"})},
+			target:  &observedObject{status: balanced(corev1.LoadBalancerIngress{IP: "203.0.113.7"})},
 			kubectl: noViewer, kstatus: done(ready), helm3: done(""),
 		},
 		"BalancerTakenAway": {
 			reason:  "The target's cloud took its address back, and so does the hub.",
-			hub:     service(corev1.ServiceTypeLoadBalancer, address, byIP),
-			target:  &look{status: pending},
+			hub:     service(corev1.ServiceTypeLoadBalancer, address, proxied),
+			target:  &observedObject{status: pending},
 			kubectl: noViewer, kstatus: done(ready), helm3: waiting(noIP),
 		},
 		"NoLongerBalancer": {
 			reason:  "The type changed on the hub, and the target still has its balancer. The hub stores no address for a Service of another type.",
 			hub:     service(corev1.ServiceTypeClusterIP, address, pending),
-			target:  &look{status: byIP},
+			target:  &observedObject{status: byIP},
 			kubectl: noViewer, kstatus: done(ready), helm3: done(""),
 		},
 		"BalancerUnreachable": {
 			reason:     "The target went away. Its last address is kept: users may well reach it where the hub does not.",
-			hub:        service(corev1.ServiceTypeLoadBalancer, address, byIP),
-			target:     &look{status: byIP},
+			hub:        service(corev1.ServiceTypeLoadBalancer, address, proxied),
+			target:     &observedObject{status: byIP},
 			conditions: []metav1.Condition{unreachable},
 			kubectl:    noViewer, kstatus: done(ready), helm3: done(""),
 		},

@@ -95,19 +95,24 @@ func testOddStatuses(t *testing.T, h *hub) {
 			event: "parsing time",
 		},
 		"TextForIngress": {
-			reason: "The hub cannot read an object with such a status, and its answer quotes the object whole. That is not told: an object may hold secrets.",
-			native: "Service", remote: `{"loadBalancer": {"ingress": ["soon"]}}`,
-			event: "Warning Refused the hub does not accept the status that the target reports, and keeps the last: it is no status of this kind",
+			reason: "An entry that is a text is no address, and the next one is.",
+			native: "Service", remote: `{"loadBalancer": {"ingress": ["soon", {"ip": "203.0.113.7", "ipMode": "VIP"}]}}`,
+			want: `{"loadBalancer": {"ingress": [{"ip": "203.0.113.7", "ipMode": "Proxy"}]}}`,
 		},
 		"AddressOfNothing": {
 			reason: "Some balancers report an address that the hub's API server does not take for one.",
 			native: "Service", remote: `{"loadBalancer": {"ingress": [{"ip": "pending"}]}}`,
-			event: "must be a valid IP address",
+			want: `{"loadBalancer": {}}`,
 		},
 		"AddressForName": {
 			reason: "An address where a name belongs.",
 			native: "Service", remote: `{"loadBalancer": {"ingress": [{"hostname": "203.0.113.7"}]}}`,
-			event: "must be a DNS name, not an IP address",
+			want: `{"loadBalancer": {}}`,
+		},
+		"OddPorts": {
+			reason: "The hub stores what is reflected of ports and names, whatever the target says.",
+			native: "Service", remote: `{"loadBalancer": {"ingress": [{"hostname": "a.example.com", "ipMode": "VIP", "ports": [{"port": 80, "protocol": "TCP", "error": "example.org/Broken"}, {"port": 0, "protocol": "TCP"}]}]}}`,
+			want: `{"loadBalancer": {"ingress": [{"hostname": "a.example.com", "ports": [{"port": 80, "protocol": "TCP", "error": "example.org/Broken"}]}]}}`,
 		},
 		"TextForBalancer": {
 			reason: "A balancer that is a text is none.",
@@ -119,9 +124,9 @@ func testOddStatuses(t *testing.T, h *hub) {
 			var r row
 			switch test.native {
 			case "Deployment":
-				r = row{hub: deployment(1, 1, lastDeployment), target: &look{generation: 1, stamp: 1, status: lastDeployment, raw: test.remote}}
+				r = row{hub: deployment(1, 1, lastDeployment), target: &observedObject{generation: 1, stamp: 1, status: lastDeployment, raw: test.remote}}
 			case "Service":
-				r = row{hub: service(corev1.ServiceTypeLoadBalancer, "", lastService), target: &look{status: lastService, raw: test.remote}}
+				r = row{hub: service(corev1.ServiceTypeLoadBalancer, "", lastService), target: &observedObject{status: lastService, raw: test.remote}}
 			}
 			stored := h.store(t, name, r)
 			before := h.stored(t, stored.hub)

@@ -13,17 +13,17 @@ func step(what string, do func() error) error {
 
 	notice := time.NewTimer(2 * time.Second)
 	defer notice.Stop()
-	told := false
+	reported := false
 	for {
 		select {
 		case err := <-done:
-			if told && err == nil {
+			if reported && err == nil {
 				fmt.Printf("  %s: done in %s\n", what, time.Since(started).Round(time.Second))
 			}
 			return err
 		case <-notice.C:
 			fmt.Printf("  %s … %s\n", what, time.Since(started).Round(time.Second))
-			told = true
+			reported = true
 			notice.Reset(10 * time.Second)
 		}
 	}

@@ -33,13 +33,13 @@ func (d *demo) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, look := range []struct{ at, command string }{
+	for _, get := range []struct{ at, command string }{
 		{"hub", "get deploy,rs,svc,pods"},
 		{target, "get deploy,rs,svc,pods"},
 		{"hub", "get kubernetesapplications,kubernetesapplicationresources,kubernetestargets"},
 		{"hub", "events --for=deployment/" + deployment},
 	} {
-		if err := d.kubectl(ctx, look.at, look.command); err != nil {
+		if err := d.kubectl(ctx, get.at, get.command); err != nil {
 			return err
 		}
 	}

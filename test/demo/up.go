@@ -124,7 +124,7 @@ func (d *demo) startClusters(ctx context.Context) ([]*cluster.Cluster, error) {
 func (d *demo) startCluster(ctx context.Context, m member) (*cluster.Cluster, error) {
 	dir := d.path(m.name)
 	_, err := os.Stat(dir)
-	again := err == nil
+	second := err == nil
 	start := func() (*cluster.Cluster, error) {
 		return cluster.Start(ctx, cluster.Options{
 			Name: m.name, Dir: dir, Detach: true,
@@ -132,7 +132,7 @@ func (d *demo) startCluster(ctx context.Context, m member) (*cluster.Cluster, er
 		})
 	}
 	c, err := start()
-	if err != nil && again && ctx.Err() == nil && !errors.Is(err, cluster.ErrPortTaken) {
+	if err != nil && second && ctx.Err() == nil && !errors.Is(err, cluster.ErrPortTaken) {
 		fmt.Printf("  %s does not come up from what an earlier run left (%v); making it anew\n", m.name, err)
 		if err := errors.Join(cluster.Shutdown(dir), os.RemoveAll(dir)); err != nil {
 			return nil, err

@@ -1,3 +1,3 @@
-// Package docs holds README.md to what it says: its commands are run, its output
-// is compared, and what it names must exist.
+// Package docs holds the pages to what they say: their commands are run, their output
+// is compared, and what they name must exist.
 package docs

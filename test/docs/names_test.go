@@ -12,19 +12,6 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-func readme(t *testing.T) string {
-	t.Helper()
-	root, err := cluster.RepoRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(page)
-}
-
 // code is what a page sets as code: the lines of its blocks that a reader types,
 // and the spans in its text.
 func code(page string) (typed, spans []string) {
@@ -46,7 +33,16 @@ func code(page string) (typed, spans []string) {
 	return typed, spans
 }
 
-// TestMakeTargets looks up every make target that README.md names.
+// codeOf is the code of several pages.
+func codeOf(all []page) (typed, spans []string) {
+	for _, p := range all {
+		t, s := code(p.text)
+		typed, spans = append(typed, t...), append(spans, s...)
+	}
+	return typed, spans
+}
+
+// TestMakeTargets looks up every make target that a page names.
 func TestMakeTargets(t *testing.T) {
 	root, err := cluster.RepoRoot()
 	if err != nil {
@@ -56,7 +52,7 @@ func TestMakeTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typed, spans := code(readme(t))
+	typed, spans := codeOf(pages(t))
 	named := regexp.MustCompile(`^make ([a-z]+)`)
 	var found []string
 	for _, line := range append(typed, spans...) {
@@ -66,17 +62,17 @@ func TestMakeTargets(t *testing.T) {
 		}
 		found = append(found, m[1])
 		if !regexp.MustCompile(`(?m)^` + m[1] + `:`).Match(makefile) {
-			t.Errorf("README.md says %q, and the Makefile has no %s", line, m[1])
+			t.Errorf("a page says %q, and the Makefile has no %s", line, m[1])
 		}
 	}
 	for _, must := range []string{"demo", "test", "down", "install", "verify", "help"} {
 		if !slices.Contains(found, must) {
-			t.Errorf("README.md does not mention make %s", must)
+			t.Errorf("no page mentions make %s", must)
 		}
 	}
 }
 
-// TestFlags looks up every option of portico that README.md names: a code span
+// TestFlags looks up every option of portico that a page names: a code span
 // that begins with it, or that begins with portico.
 func TestFlags(t *testing.T) {
 	root, err := cluster.RepoRoot()
@@ -87,7 +83,7 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatalf("portico --help: %v\n%s", err, help)
 	}
-	_, spans := code(readme(t))
+	_, spans := codeOf(pages(t))
 	found := 0
 	for _, span := range spans {
 		if !strings.HasPrefix(span, "--") && !strings.HasPrefix(span, "portico --") {
@@ -96,22 +92,22 @@ func TestFlags(t *testing.T) {
 		for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(span, -1) {
 			found++
 			if !regexp.MustCompile(flag + `\b[^-]`).Match(help) {
-				t.Errorf("README.md names %s, and portico --help does not", flag)
+				t.Errorf("a page names %s, and portico --help does not", flag)
 			}
 		}
 	}
 	if found == 0 {
-		t.Error("README.md names no option of portico")
+		t.Error("no page names an option of portico")
 	}
 }
 
 // aPath is a path in the repository, or of what make makes in it.
-var aPath = regexp.MustCompile(`(?:^|[ =])((?:\.portico|api|bin|cmd|config|controllers|policies|test|webhooks)(?:/[\w.-]+)*|[A-Z]+(?:\.md)?|Makefile|Dockerfile)(?:$|[ :])`)
+var aPath = regexp.MustCompile(`(?:^|[ =])((?:\.portico|api|bin|cmd|config|controllers|docs|policies|test|webhooks)(?:/[\w.-]+)*|[A-Z]+\.md|LICENSE|Makefile|Dockerfile)(?:$|[ :])`)
 
-// checkFiles looks up every path that README.md names, in a clone with a demo.
-func (r *reader) checkFiles(t *testing.T) {
+// checkFiles looks up every path that pages name, in a clone with a demo.
+func (r *reader) checkFiles(t *testing.T, all []page) {
 	t.Helper()
-	typed, spans := code(readme(t))
+	typed, spans := codeOf(all)
 	found := map[string]bool{}
 	for _, span := range spans {
 		if m := aPath.FindStringSubmatch(span); m != nil && m[0] == span {
@@ -124,7 +120,7 @@ func (r *reader) checkFiles(t *testing.T) {
 		}
 	}
 	if len(found) == 0 {
-		t.Error("README.md names no file")
+		t.Error("no page names a file")
 	}
 	for path := range found {
 		in := r.root
@@ -132,7 +128,7 @@ func (r *reader) checkFiles(t *testing.T) {
 			in = r.dir
 		}
 		if _, err := os.Stat(filepath.Join(in, path)); err != nil {
-			t.Errorf("README.md names a file that is not there: %v", err)
+			t.Errorf("a page names a file that is not there: %v", err)
 		}
 	}
 }

@@ -88,9 +88,9 @@ func (c command) fails() bool {
 	return strings.HasPrefix(last, "error: ") || strings.HasPrefix(last, "Error from server ")
 }
 
-// looks tells a command that changes nothing, which a reader would repeat until
+// isReadOnly tells a command that changes nothing, which a reader would repeat until
 // what it waits for is there.
-func (c command) looks() bool {
+func (c command) isReadOnly() bool {
 	return regexp.MustCompile(`^kubectl .*\b(get|describe|events)\b`).MatchString(c.text)
 }
 

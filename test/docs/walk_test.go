@@ -14,8 +14,8 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// patience is how long one command may take, or what it looks for.
-const patience = time.Minute
+// timeout is how long one command may take, or what it looks for.
+const timeout = time.Minute
 
 // reader follows a page, in a directory that looks like a clone of the
 // repository and has a demo of its own.
@@ -24,6 +24,8 @@ type reader struct {
 	dir   string // where the reader is
 	shell string // what the reader's shell has exported
 	page  string // that is read
+	// checked is set once the manifests and files that pages name were looked at.
+	checked bool
 }
 
 func newReader(t *testing.T) *reader {
@@ -52,7 +54,7 @@ func newReader(t *testing.T) *reader {
 
 // run types a command, and returns all that it prints.
 func (r *reader) run(ctx context.Context, text string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 3*patience)
+	ctx, cancel := context.WithTimeout(ctx, 3*timeout)
 	defer cancel()
 	const script = `. "$1"; eval "$2"; status=$?; export -p >"$1"; exit $status`
 	cmd := exec.CommandContext(ctx, "bash", "-c", script, "bash", r.shell, text)
@@ -80,15 +82,15 @@ func (r *reader) follow(t *testing.T, c command) {
 		if problem == "" {
 			return
 		}
-		if !c.looks() || time.Since(started) > patience {
+		if !c.isReadOnly() || time.Since(started) > timeout {
 			t.Fatalf("%s:%d: $ %s\n%s\nIt prints:\n%s\nThe page shows:\n%s", r.page, c.line, c.text, problem, out, strings.Join(c.shown(), "\n"))
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
 }
 
-// TestWalkThrough does what README.md says, in order, and compares what it
-// prints with what is shown.
+// TestWalkThrough does what the pages say, in order, and compares what commands
+// print with what is shown.
 func TestWalkThrough(t *testing.T) {
 	r := newReader(t)
 	t.Cleanup(func() {
@@ -96,50 +98,64 @@ func TestWalkThrough(t *testing.T) {
 			t.Errorf("make down: %v\n%s", err, out)
 		}
 	})
-	page := blocks(readme(t))
-	ran, manifests := 0, false
-	for _, b := range page {
-		switch b.language {
-		case "note":
-			if got, want := b.lines[0], "stop Portico"; got != want {
-				t.Fatalf("README.md:%d: the test is asked to %q, and knows only %q", b.line, got, want)
+	all := pages(t)
+	ran := 0
+	for _, p := range inOrder(t, all) {
+		r.page = p.path
+		for _, b := range blocks(p.text) {
+			switch b.language {
+			case "note":
+				r.followNote(t, b)
+			case "console":
+				for _, c := range commands(b) {
+					r.follow(t, c)
+					ran++
+				}
 			}
-			if err := install.Shutdown(filepath.Join(r.dir, ".portico")); err != nil {
-				t.Fatal(err)
+			if ran > 0 && !r.checked { // the clusters are up
+				r.checked = true
+				for _, p := range all {
+					r.checkManifests(t, p)
+				}
+				r.checkFiles(t, all)
 			}
-		case "console":
-			for _, c := range commands(b) {
-				r.follow(t, c)
-				ran++
-			}
-		}
-		if ran > 0 && !manifests { // the clusters are up
-			manifests = true
-			r.checkManifests(t, page)
-			r.checkFiles(t)
 		}
 	}
 	if ran == 0 {
-		t.Fatal("README.md has no console block")
+		t.Fatal("no page has a console block")
 	}
 	r.checkInstall(t)
 }
 
-// checkManifests asks the hub about every manifest that README.md prints.
-func (r *reader) checkManifests(t *testing.T, page []block) {
+// followNote does what a note in a page asks for.
+func (r *reader) followNote(t *testing.T, note block) {
 	t.Helper()
-	for _, b := range page {
-		if b.language != "yaml" {
+	switch request := note.lines[0]; {
+	case strings.HasPrefix(request, after):
+	case request == "stop Portico":
+		if err := install.Shutdown(filepath.Join(r.dir, ".portico")); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Fatalf("%s:%d: the test does not know how to %q", r.page, note.line, request)
+	}
+}
+
+// checkManifests asks the hub about every manifest that a page prints.
+func (r *reader) checkManifests(t *testing.T, p page) {
+	t.Helper()
+	for _, b := range blocks(p.text) {
+		if b.language != "yaml" || strings.Contains(b.text(), "kind: Kustomization") { // which no cluster knows
 			continue
 		}
 		out, err := r.run(t.Context(), "kubectl apply --dry-run=server -f - <<'EOF'\n"+b.text()+"EOF")
 		if err != nil {
-			t.Errorf("README.md:%d: the hub refuses this manifest: %v\n%s", b.line, err, out)
+			t.Errorf("%s:%d: the hub refuses this manifest: %v\n%s", p.path, b.line, err, out)
 		}
 	}
 }
 
-// checkInstall installs Portico the way README.md says, on the hub, from which
+// checkInstall installs Portico the way the pages say, on the hub, from which
 // it was just removed.
 func (r *reader) checkInstall(t *testing.T) {
 	t.Helper()

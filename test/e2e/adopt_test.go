@@ -13,8 +13,8 @@ func settingsOf(namespace, name, more string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}, data: {%s}}`, name, namespace, more)
 }
 
-// saying is a resource that says something in an annotation.
-func saying(manifest, annotation string) string {
+// withAnnotation is a resource that says something in an annotation.
+func withAnnotation(manifest, annotation string) string {
 	return strings.Replace(manifest, "metadata: {name:", "metadata: {annotations: {workload.crossplane.io/"+annotation+"}, name:", 1)
 }
 
@@ -61,7 +61,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Consistently(remote("shared", ".data.colour")).Should(Equal("red"))
 
 		By("adopting it, with what is others' in it")
-		Expect(apply(namespace, saying(manifest, "adopt: IfUnowned")).err).To(BeEmpty())
+		Expect(apply(namespace, withAnnotation(manifest, "adopt: IfUnowned")).err).To(BeEmpty())
 		Eventually(synced("mine", "status")).Should(Equal("True"))
 		Expect(remote("shared", ".data.colour}{.data.theirs")()).To(Equal("bluekept"))
 		Expect(remote("shared", ".metadata.uid")()).To(Equal(uid))
@@ -78,7 +78,7 @@ var _ = Describe("An object that exists on the target", func() {
 
 	It("keeps fields that others apply, until they are forced", func() {
 		there(dev, settingsOf(namespace, "applied", "colour: red"))
-		manifest := saying(sent("mine", settingsOf(namespace, "applied", "colour: blue")), "adopt: IfUnowned")
+		manifest := withAnnotation(sent("mine", settingsOf(namespace, "applied", "colour: blue")), "adopt: IfUnowned")
 		Expect(apply(namespace, manifest).err).To(ContainSubstring(`.data.colour, managed by "kubectl"`))
 		Eventually(synced("mine", "reason")).Should(Equal("FieldConflict"))
 		Expect(remote("applied", ".data.colour")()).To(Equal("red"))
@@ -92,7 +92,7 @@ var _ = Describe("An object that exists on the target", func() {
 		uid := remote("boss", ".metadata.uid")()
 		exists(strings.Replace(settingsOf(namespace, "owned", "colour: red"), "metadata: {",
 			"metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: "+uid+", controller: true}], ", 1))
-		manifest := saying(sent("mine", settingsOf(namespace, "owned", "colour: blue")), "adopt: Force")
+		manifest := withAnnotation(sent("mine", settingsOf(namespace, "owned", "colour: blue")), "adopt: Force")
 		const conflict = "belongs to ConfigMap boss on the target; it was not touched: what a controller there owns cannot be adopted"
 		Expect(apply(namespace, manifest).err).To(ContainSubstring(conflict))
 		Eventually(synced("mine", "message")).Should(ContainSubstring(conflict))
@@ -127,8 +127,8 @@ var _ = Describe("An object that exists on the target", func() {
 		const pairs = 6
 		var all strings.Builder
 		for i := range pairs {
-			for _, who := range []string{"first", "second"} {
-				all.WriteString("---" + sent(fmt.Sprintf("%s-%d", who, i), settingsOf(namespace, fmt.Sprintf("race-%d", i), "of: "+who)))
+			for _, user := range []string{"first", "second"} {
+				all.WriteString("---" + sent(fmt.Sprintf("%s-%d", user, i), settingsOf(namespace, fmt.Sprintf("race-%d", i), "of: "+user)))
 			}
 		}
 		r := run(hub, all.String(), "-n", namespace, "create", "-f", "-")
@@ -155,12 +155,12 @@ var _ = Describe("An object that exists on the target", func() {
 		uid := remote("fought", ".metadata.uid")()
 
 		By("not taking it if it has to be unowned")
-		apply(namespace, saying(second, "adopt: IfUnowned"))
+		apply(namespace, withAnnotation(second, "adopt: IfUnowned"))
 		Eventually(synced("second", "message")).Should(And(ContainSubstring("belongs to KubernetesApplicationResource "+namespace+"/first"),
 			ContainSubstring("set the annotation workload.crossplane.io/adopt=Force")))
 
 		By("taking it")
-		apply(namespace, saying(second, "adopt: Force"))
+		apply(namespace, withAnnotation(second, "adopt: Force"))
 		Eventually(synced("second", "status")).Should(Equal("True"))
 		Eventually(synced("first", "message")).Should(ContainSubstring("belongs to KubernetesApplicationResource " + namespace + "/second"))
 		Expect(remote("fought", ".metadata.uid}{.data.of}{.data.only")()).To(Equal(uid + "second"))
@@ -212,7 +212,7 @@ var _ = Describe("An object that exists on the target", func() {
 	It("is not decided upon by a word that is none", func() {
 		for _, annotation := range []string{"adopt", "deletion"} {
 			for _, manifest := range []string{
-				saying(sent("mine", settingsOf(namespace, "x", "a: b")), annotation+": maybe"),
+				withAnnotation(sent("mine", settingsOf(namespace, "x", "a: b")), annotation+": maybe"),
 				strings.Replace(templating(settingsOf(namespace, "x", "a: b")), "metadata: {name: part-0}", "metadata: {name: part-0, annotations: {workload.crossplane.io/"+annotation+": maybe}}", 1),
 				web("name: web\n  labels", "name: web\n  annotations: {workload.crossplane.io/"+annotation+": maybe}\n  labels"),
 			} {

@@ -89,4 +89,34 @@ spec:
 		Entry("in v1alpha1", "v1alpha1", "application_v1alpha1.yaml"),
 		Entry("in v1alpha2", "v1alpha2", "application.yaml"),
 	)
+
+	It("is the same in both versions, when its selector selects all", func() {
+		generation := ""
+		for _, manifest := range []struct{ version, selector, all string }{
+			{"v1alpha1", "clusterSelector", "{matchLabels: {}}"},
+			{"v1alpha2", "targetSelector", "{matchLabels: {}}"},
+			{"v1alpha1", "clusterSelector", "{matchLabels: {}}"},
+		} {
+			apply(namespace, `
+apiVersion: workload.crossplane.io/`+manifest.version+`
+kind: KubernetesApplication
+metadata: {name: anywhere}
+spec:
+  `+manifest.selector+`: `+manifest.all+`
+  resourceTemplates:
+  - metadata: {name: anywhere-settings}
+    spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: anywhere}}}
+`)
+			if generation == "" {
+				Eventually(func() string { return get(hub, namespace, "ka/anywhere", ".spec.targetRef.name") }).ShouldNot(BeEmpty())
+				generation = get(hub, namespace, "ka/anywhere", ".metadata.generation")
+			}
+			Expect(get(hub, namespace, "ka/anywhere", ".metadata.generation")).To(Equal(generation))
+		}
+
+		By("writing it in another way, which moves nothing")
+		kubectl(hub, "-n", namespace, "patch", "ka", "anywhere", "--type=json", "-p", `[{"op": "replace", "path": "/spec/targetSelector", "value": {}}]`)
+		kubectl(hub, "-n", namespace, "patch", "ka", "anywhere", "--type=json", "-p", `[{"op": "remove", "path": "/spec/targetSelector"}]`)
+		Expect(get(hub, namespace, "ka/anywhere", ".spec.targetRef.name")).To(Equal("wordpress-demo-cluster"))
+	})
 })

@@ -29,7 +29,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		Expect(get(dev, namespace, "deployment/web", ".spec.template.metadata.labels")).To(Equal(`{"app":"web"}`))
 		Expect(get(dev, namespace, "deployment/web", ".metadata.annotations")).NotTo(ContainSubstring("last-applied"))
 
-		By("telling the story")
+		By("emitting events")
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(
 			ContainSubstring("application default runs on target dev"),
 			ContainSubstring("Deployment web is applied on target dev"),

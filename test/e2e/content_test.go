@@ -11,22 +11,22 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// travels is the label that makes something travel by itself, and stays takes it off.
+// isRemote is the label that sends an object under its own name; notRemote removes it.
 const (
-	travels = "workload.crossplane.io/schedule=remote"
-	stays   = "workload.crossplane.io/schedule-"
+	isRemote  = "workload.crossplane.io/schedule=remote"
+	notRemote = "workload.crossplane.io/schedule-"
 )
 
-// forContent is a namespace that is cleared of what travels by itself.
+// forContent is a namespace that is cleared of remote content.
 func forContent(targets ...*cluster.Cluster) string {
 	GinkgoHelper()
 	namespace := newNamespace(targets...)
-	DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "secret,configmap", "-l", travels) })
+	DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "secret,configmap", "-l", isRemote) })
 	return namespace
 }
 
-// travelling are a Secret and a ConfigMap that needy needs.
-func travelling(namespace string) {
+// createRemoteContent are a Secret and a ConfigMap that needy needs.
+func createRemoteContent(namespace string) {
 	GinkgoHelper()
 	apply(namespace, `
 apiVersion: v1
@@ -41,13 +41,13 @@ data: {mode: fast}
 `)
 }
 
-// told returns the events of an object whose kind kubectl describe tells none of.
-func told(namespace, object string) string {
+// eventsOf returns the events of an object whose kind kubectl describe tells none of.
+func eventsOf(namespace, object string) string {
 	GinkgoHelper()
 	return kubectl(hub, "-n", namespace, "events", "--for", object)
 }
 
-var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
+var _ = Describe("Secrets and ConfigMaps that are sent under their own names", func() {
 	pods := func(c *cluster.Cluster, namespace string) func() string {
 		return func() string { return get(c, namespace, "deployment/web", ".spec.template.spec") }
 	}
@@ -55,7 +55,7 @@ var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
 	It("keep their names, and are referred to as they are", func() {
 		namespace := forContent(dev)
 		registry(namespace)
-		travelling(namespace)
+		createRemoteContent(namespace)
 		apply(namespace, needy())
 		rolledOut(namespace, "web")
 		Expect(copied(dev, namespace)).To(ConsistOf("sql", "settings", "web-deployment-registry"))
@@ -86,8 +86,8 @@ var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
 		By("putting back what somebody changes there")
 		kubectl(dev, "-n", namespace, "patch", "secret", "sql", "-p", `{"data": {"password": "eA=="}}`)
 		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data.password") }).Should(Equal("c2Vjb25k"))
-		Eventually(func() string { return told(namespace, "secret/sql") }).Should(And(ContainSubstring("DriftReverted"), ContainSubstring(".data.password")))
-		Expect(told(namespace, "secret/sql")).NotTo(Or(ContainSubstring("c2Vjb25k"), ContainSubstring("second")))
+		Eventually(func() string { return eventsOf(namespace, "secret/sql") }).Should(And(ContainSubstring("DriftReverted"), ContainSubstring(".data.password")))
+		Expect(eventsOf(namespace, "secret/sql")).NotTo(Or(ContainSubstring("c2Vjb25k"), ContainSubstring("second")))
 
 		By("replacing Pods that read it as they start, if asked to")
 		const environment = `.spec.template.metadata.annotations.workload\.crossplane\.io/environment`
@@ -100,14 +100,14 @@ var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
 		rolledOut(namespace, "web")
 
 		By("becoming a copy when the label goes")
-		kubectl(hub, "-n", namespace, "label", "secret", "sql", stays)
+		kubectl(hub, "-n", namespace, "label", "secret", "sql", notRemote)
 		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"web-deployment-sql"`))
 		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "web-deployment-sql", "web-deployment-registry"))
 		Expect(names(hub, namespace, "kar")).To(HaveLen(2))
 		rolledOut(namespace, "web")
 
 		By("and the copy going when it comes back")
-		kubectl(hub, "-n", namespace, "label", "secret", "sql", travels)
+		kubectl(hub, "-n", namespace, "label", "secret", "sql", isRemote)
 		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"sql"`))
 		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "sql", "web-deployment-registry"))
 		rolledOut(namespace, "web")
@@ -121,7 +121,7 @@ var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
 	It("go where their application goes, and are copied to others", func() {
 		namespace := forContent(dev, prod)
 		registry(namespace)
-		travelling(namespace)
+		createRemoteContent(namespace)
 		apply(namespace, needy())
 		apply(namespace, strings.Replace(other(), "workload.crossplane.io/schedule: remote}", "workload.crossplane.io/schedule: remote, workload.crossplane.io/application: elsewhere}", 1))
 		rolledOut(namespace, "web")
@@ -152,9 +152,9 @@ var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
 		apply(namespace, needy())
 		const why = "Secret sql exists on target dev and belongs to nobody Portico knows; it was not touched"
 		Eventually(func() string { return condition(namespace, "kar/sql-secret", "Synced", "message") }).Should(ContainSubstring(why))
-		Eventually(func() string { return told(namespace, "secret/sql") }).Should(ContainSubstring("OwnershipConflict"))
+		Eventually(func() string { return eventsOf(namespace, "secret/sql") }).Should(ContainSubstring("OwnershipConflict"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(And(
-			ContainSubstring("Secret sql travels by itself, and did not arrive"), ContainSubstring(why)))
+			ContainSubstring("Secret sql is propagated on its own, and failed"), ContainSubstring(why)))
 		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
 		Expect(get(dev, namespace, "secret/sql", ".data")).To(Equal(`{"theirs":"MQ=="}`))
 
@@ -187,14 +187,14 @@ var _ = Describe("Secrets and ConfigMaps that travel by themselves", func() {
 
 	It("are never the hub's own keys, nor sent for anybody who asks", func() {
 		namespace := forContent(dev)
-		travelling(namespace)
+		createRemoteContent(namespace)
 		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
 		r := run(hub, `{apiVersion: v1, kind: Secret, metadata: {name: token, annotations: {kubernetes.io/service-account.name: builder}, labels: {workload.crossplane.io/schedule: remote}}, type: kubernetes.io/service-account-token}`,
 			"-n", namespace, "apply", "-f", "-")
 		Expect(r.err).To(And(ContainSubstring("metadata.labels[workload.crossplane.io/schedule]: Forbidden"),
 			ContainSubstring("of type kubernetes.io/service-account-token, and is never sent; take the label off")))
-		Expect(run(hub, "", "-n", namespace, "label", "secret", "dev", travels).err).To(ContainSubstring("Secret dev connects to target dev, and is never sent; take the label off"))
-		Expect(run(hub, "", "-n", namespace, "label", "configmap", "kube-root-ca.crt", travels).err).To(ContainSubstring("is never sent; take the label off"))
+		Expect(run(hub, "", "-n", namespace, "label", "secret", "dev", isRemote).err).To(ContainSubstring("Secret dev connects to target dev, and is never sent; take the label off"))
+		Expect(run(hub, "", "-n", namespace, "label", "configmap", "kube-root-ca.crt", isRemote).err).To(ContainSubstring("is never sent; take the label off"))
 
 		By("a Deployment that refers to what connects to a target")
 		apply(namespace, web("        image: nginx:1\n", "        image: nginx:1\n        envFrom: [{secretRef: {name: dev}}]\n"))
@@ -232,7 +232,7 @@ spec:
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-file=password="+file)
 		kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-file=settings="+file)
 		for _, large := range []string{"secret/sql", "configmap/settings"} { // on a busy machine one may take longer than the hub waits for a webhook
-			Eventually(func() error { return run(hub, "", "-n", namespace, "label", "--overwrite", large, travels).failed }).Should(Succeed())
+			Eventually(func() error { return run(hub, "", "-n", namespace, "label", "--overwrite", large, isRemote).failed }).Should(Succeed())
 		}
 		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.settings") }).Should(HaveLen(size))
 		Eventually(func() int { return len(get(dev, namespace, "secret/sql", ".data.password")) }).Should(BeNumerically(">", size))

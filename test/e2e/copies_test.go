@@ -119,7 +119,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		}
 		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
 		kubectl(dev, "create", "namespace", namespace)
-		kubectl(dev, "-n", namespace, "create", "serviceaccount", "builder") // which does not travel
+		kubectl(dev, "-n", namespace, "create", "serviceaccount", "builder") // which does not go to the target
 		apply(namespace, web("    spec:\n", "    spec:\n      serviceAccountName: builder\n"))
 		rolledOut(namespace, "web")
 		Expect(copied(dev, namespace)).To(BeEmpty())

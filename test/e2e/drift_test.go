@@ -69,14 +69,14 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Eventually(func() string { return get(hub, namespace, "deployment/web", ".status.readyReplicas") }).Should(Equal("5"))
 
 		By("a manager that starts anew and finds the same")
-		stories := tales(namespace, "deployment/web", "DriftFound")
+		allEvents := tales(namespace, "deployment/web", "DriftFound")
 		Expect(portico.Restart(ctx)).To(Succeed())
 		Eventually(func() string {
 			return run(hub, "", "-n", namespace, "annotate", "deployment/web", "anything=else", "--dry-run=server").err
 		}).Should(BeEmpty())
 		settled(version)
 		Expect(drift(namespace, "web-deployment")).To(Equal(found))
-		Expect(tales(namespace, "deployment/web", "DriftFound")).To(Equal(stories))
+		Expect(tales(namespace, "deployment/web", "DriftFound")).To(Equal(allEvents))
 		Expect(events(namespace, "deployment/web")).NotTo(ContainSubstring("DriftReverted"))
 
 		By("measuring it")

@@ -33,6 +33,13 @@ var _ = Describe("A namespace that opts in", func() {
 		kubectl(hub, "-n", namespace, "set", "image", "deployment/before", "web=nginx:2")
 		rolledOut(namespace, "before")
 		Expect(names(hub, namespace, "pods", "-l", "app=before")).NotTo(BeEmpty())
+
+		By("moving it, and not what says that it stays, when that is asked for")
+		kubectl(hub, "annotate", "namespace", namespace, "workload.crossplane.io/adopt-existing=true")
+		Eventually(func() []string { return names(hub, namespace, "pods", "-l", "app=before") }).Should(BeEmpty())
+		Expect(names(dev, namespace, "pods", "-l", "app=before")).To(HaveLen(2))
+		Eventually(func() string { return events(namespace, "deployment/before") }).Should(ContainSubstring("OptedIn"))
+		Expect(names(hub, namespace, "pods", "-l", "app=stays")).To(HaveLen(2))
 	})
 })
 

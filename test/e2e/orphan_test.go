@@ -114,7 +114,7 @@ var _ = Describe("What is deleted while its target is away", func() {
 		By("not before it is deleted")
 		r := run(hub, "", "-n", namespace, "annotate", "kar/web-deployment", "workload.crossplane.io/"+release)
 		Expect(r.failed).To(HaveOccurred())
-		Expect(r.err).To(ContainSubstring("is for what is being deleted"))
+		Expect(r.err).To(ContainSubstring("is only for an object that is being deleted"))
 
 		away()
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web", "--wait=false")

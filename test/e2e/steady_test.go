@@ -33,14 +33,14 @@ func requests(c *cluster.Cluster, namespace string, since time.Time) (writes, di
 		switch {
 		case cluster.IsWrite(event) && (ours || about):
 			writes = append(writes, line)
-		case ours && looks(event):
+		case ours && isDiscovery(event):
 			discovery = append(discovery, line)
 		}
 	}
 	return writes, discovery
 }
 
-func looks(event auditv1.Event) bool {
+func isDiscovery(event auditv1.Event) bool {
 	path, _, _ := strings.Cut(event.RequestURI, "?")
 	return event.ObjectRef == nil && (strings.HasPrefix(path, "/api") || strings.HasPrefix(path, "/openapi"))
 }
@@ -48,7 +48,7 @@ func looks(event auditv1.Event) bool {
 var _ = Describe("When nothing happens", func() {
 	It("nothing is written, and nothing is looked up, on hub or target", func(ctx context.Context) {
 		namespace := forContent(dev)
-		travelling(namespace)
+		createRemoteContent(namespace)
 		registry(namespace)
 		apply(namespace, needy("  labels: {app: web,", "  annotations: {workload.crossplane.io/roll-on-change: \"true\"}\n  labels: {app: web,"))
 		apply(namespace, service("  type: LoadBalancer\n  ports: [{port: 80}]"))

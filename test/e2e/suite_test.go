@@ -207,10 +207,10 @@ func settled(value func() string) string {
 	return last
 }
 
-// events returns the story kubectl describe tells of an object.
+// events returns the events of an object, as kubectl describe shows them.
 func events(namespace, object string) string {
 	GinkgoHelper()
 	out := kubectl(hub, "-n", namespace, "describe", object)
-	_, story, _ := strings.Cut(out, "Events:")
-	return story
+	_, allEvents, _ := strings.Cut(out, "Events:")
+	return allEvents
 }

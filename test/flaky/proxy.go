@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// Way is how a proxy treats connections.
-type Way int
+// Mode is how a proxy treats connections.
+type Mode int
 
 // The ways of a proxy.
 const (
 	// Through lets everything pass.
-	Through Way = iota
+	Through Mode = iota
 	// Hanging accepts, and says nothing.
 	Hanging
 	// Refusing closes at once.
@@ -26,7 +26,7 @@ type Proxy struct {
 	server   string
 
 	mu   sync.Mutex
-	way  Way
+	mode Mode
 	open []net.Conn
 }
 
@@ -45,10 +45,10 @@ func Before(server string) (*Proxy, error) {
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
 // Turn changes how connections are treated, and ends those that are open.
-func (p *Proxy) Turn(to Way) {
+func (p *Proxy) Turn(to Mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.way = to
+	p.mode = to
 	for _, conn := range p.open {
 		_ = conn.Close() // may be closed already
 	}
@@ -68,7 +68,7 @@ func (p *Proxy) serve() {
 			return
 		}
 		p.mu.Lock()
-		switch p.way {
+		switch p.mode {
 		case Refusing:
 			_ = conn.Close() // that is all there is to it
 		case Hanging:

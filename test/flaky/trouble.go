@@ -47,7 +47,7 @@ func (t *Trouble) Begin() {
 			case <-ticks.C:
 			}
 			for _, p := range t.Proxies[2*each:] {
-				p.Turn([]Way{Refusing, Through, Hanging, Through}[turn%4])
+				p.Turn([]Mode{Refusing, Through, Hanging, Through}[turn%4])
 			}
 		}
 	})

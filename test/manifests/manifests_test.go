@@ -67,14 +67,15 @@ func TestInstall(t *testing.T) {
 	}
 
 	// One after the other: that is how somebody moves to cert-manager.
-	for _, overlay := range []string{"default", "certmanager"} {
+	for _, overlay := range []string{"default", "certmanager", "hardened", parameters} {
 		apply(t, cluster, render(t, overlay)...)
 	}
 	apply(t, cluster, render(t, "default")...) // and back
 
 	t.Run("ManagerPods", func(t *testing.T) { managerPods(t, cluster) })
-	t.Run("PodsStayOffTheHub", func(t *testing.T) { podsStayOffTheHub(t, cluster) })
-	t.Run("KindsStayWhereTheyAreJudged", func(t *testing.T) { kindsStayWhereTheyAreJudged(t, cluster) })
+	t.Run("PodsStayOffTheHub", func(t *testing.T) { hubRunsNoPods(t, cluster) })
+	t.Run("KindsStayWhereTheyAreJudged", func(t *testing.T) { webhooksListEachKind(t, cluster) })
+	t.Run("ScheduleLabelHasAnEffect", func(t *testing.T) { scheduleLabelHasAnEffect(t, cfg) })
 	t.Run("ExpressionsTypeCheck", func(t *testing.T) { expressionsTypeCheck(t, cfg, cluster) })
 }
 
@@ -119,7 +120,7 @@ func managerPods(t *testing.T, cluster client.Client) {
 	}
 }
 
-func podsStayOffTheHub(t *testing.T, cluster client.Client) {
+func hubRunsNoPods(t *testing.T, cluster client.Client) {
 	pod := func(namespace string, labels map[string]string) *corev1.Pod {
 		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-", Namespace: namespace, Labels: labels},
@@ -157,8 +158,8 @@ func podsStayOffTheHub(t *testing.T, cluster client.Client) {
 	}
 }
 
-// kindsStayWhereTheyAreJudged tries every namespace that the webhooks leave out.
-func kindsStayWhereTheyAreJudged(t *testing.T, cluster client.Client) {
+// webhooksListEachKind tries every namespace that the webhooks leave out.
+func webhooksListEachKind(t *testing.T, cluster client.Client) {
 	for _, namespace := range protected {
 		object := target(namespace)
 		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
@@ -196,7 +197,7 @@ func expressionsTypeCheck(t *testing.T, cfg *rest.Config, cluster client.Client)
 }
 
 // guards are the webhooks that keep what is in use, and so see deletions.
-var guards = sets.New(webhooks.InUsePath, webhooks.InUseSecretPath, webhooks.PolicyPath)
+var guards = sets.New(webhooks.InUsePath, webhooks.InUseSecretPath, webhooks.NamespacePath, webhooks.PolicyPath)
 
 // protected are the namespaces that the hub and Portico start from.
 var protected = []string{"kube-system", "kube-public", "kube-node-lease", "portico-system"}
@@ -204,7 +205,7 @@ var protected = []string{"kube-system", "kube-public", "kube-node-lease", "porti
 // TestWebhooksAreServed keeps the manifests and the manager on the same paths,
 // and every webhook to the rules that keep a cluster alive without Portico.
 func TestWebhooksAreServed(t *testing.T) {
-	for _, overlay := range []string{"default", "certmanager"} {
+	for _, overlay := range []string{"default", "certmanager", "hardened"} {
 		t.Run(overlay, func(t *testing.T) {
 			paths := sets.New[string]()
 			check := func(name string, config admissionregistrationv1.WebhookClientConfig, rules []admissionregistrationv1.RuleWithOperations, namespaces *metav1.LabelSelector, timeout *int32) {
@@ -269,7 +270,7 @@ func TestWebhooksAreServed(t *testing.T) {
 // TestOrder applies the namespace before what is in it, and webhooks last: what
 // they call stands before them.
 func TestOrder(t *testing.T) {
-	for _, overlay := range []string{"default", "certmanager"} {
+	for _, overlay := range []string{"default", "certmanager", "hardened"} {
 		t.Run(overlay, func(t *testing.T) {
 			var kinds []string
 			for _, object := range render(t, overlay) {

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +42,7 @@ func TestSelection(t *testing.T) {
 	calls := &recorder{}
 	server := httptest.NewTLSServer(calls)
 	t.Cleanup(server.Close)
-	objects, err := install.Localize(render(t, "default"), server.URL)
+	objects, err := install.Localize(render(t, "claims"), server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +103,34 @@ func TestSelection(t *testing.T) {
 			return nil
 		}
 	}
+	// going changes an object that is being deleted, and that a finalizer holds.
+	going := func(object client.Object, mutate func(client.Object)) func(*testing.T) client.Object {
+		return func(t *testing.T) client.Object {
+			t.Helper()
+			object := object.DeepCopyObject().(client.Object)
+			object.SetFinalizers([]string{"example.org/finalizer", "example.org/other"})
+			if err := cluster.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := cluster.Patch(context.Background(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))); client.IgnoreNotFound(err) != nil {
+					t.Error(err)
+				}
+			})
+			if err := cluster.Delete(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			calls.reset()
+			mutate(object)
+			if err := cluster.Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			return nil
+		}
+	}
 	nothing := func(client.Object) {}
 	annotate := func(key string) func(client.Object) {
 		return func(o client.Object) { o.SetAnnotations(map[string]string{key: "x"}) }
@@ -113,11 +144,7 @@ func TestSelection(t *testing.T) {
 	}
 
 	held := []string{webhooks.HoldPath, webhooks.NativePath}
-	cases := map[string]struct {
-		reason string
-		do     func(*testing.T) client.Object
-		want   []string
-	}{
+	cases := map[string]selection{
 		"Unlabelled": {
 			reason: "Ordinary traffic never meets Portico.",
 			do:     create(deployment("plain", "")),
@@ -309,30 +336,6 @@ func TestSelection(t *testing.T) {
 				return nil
 			},
 		},
-		"BeingDeleted": {
-			reason: "A finalizer can always come off, whatever else changes with it.",
-			do: func(t *testing.T) client.Object {
-				object := deployment("plain", v1alpha1.ScheduleRemote)
-				object.Finalizers = []string{"example.org/finalizer"}
-				create(object)(t)
-				if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-					t.Fatal(err)
-				}
-				if err := cluster.Delete(t.Context(), object); err != nil {
-					t.Fatal(err)
-				}
-				if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-					t.Fatal(err)
-				}
-				calls.reset()
-				image(object)
-				object.Finalizers = nil
-				if err := cluster.Update(t.Context(), object); err != nil {
-					t.Fatal(err)
-				}
-				return nil
-			},
-		},
 		"Target": {
 			reason: "Our own kinds are judged.",
 			do:     create(target("plain")),
@@ -364,6 +367,46 @@ func TestSelection(t *testing.T) {
 				owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}})
 				return change(owned, func(o client.Object) { o.SetOwnerReferences(nil) })(t)
 			},
+		},
+		"TargetLeavesClaim": {
+			reason: "The Secret of a claim has to be the claim's own, so its target stays the claim's.",
+			do: func(t *testing.T) client.Object {
+				owned := target("plain")
+				owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "compute.crossplane.io/v1alpha1", Kind: "KubernetesCluster", Name: "dev", UID: "1", Controller: ptr.To(true)}})
+				return change(owned, func(o client.Object) { o.SetOwnerReferences(nil) })(t)
+			},
+			want: []string{webhooks.WorkloadPath},
+		},
+		"Claim": {
+			reason: "A claim becomes a target, without a person who publishes it.",
+			do:     create(claim("plain")),
+			want:   []string{webhooks.ClaimPath},
+		},
+		"ClaimLabel": {
+			reason: "So do its labels.",
+			do:     change(claim("plain"), relabel("")),
+			want:   []string{webhooks.ClaimPath},
+		},
+		"ClaimSecret": {
+			reason: "So does the Secret that it names.",
+			do: change(claim("plain"), func(o client.Object) {
+				_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "other", "spec", "writeConnectionSecretToRef", "name")
+			}),
+			want: []string{webhooks.ClaimPath},
+		},
+		"ClaimAnnotation": {
+			reason: "What others write down about a claim is none of our business.",
+			do:     change(claim("plain"), annotate("example.org/note")),
+		},
+		"ClaimStatus": {
+			reason: "What binds a claim is a controller, which no policy knows.",
+			do: changeStatus(claim("plain"), func(o client.Object) {
+				_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "Bound", "status", "bindingPhase")
+			}),
+		},
+		"ClaimDeletion": {
+			reason: "Deletion never waits for Portico.",
+			do:     deleted(claim("plain")),
 		},
 		"ConnectionSecret": {
 			reason: "A Secret that looks like a connection may be one.",
@@ -407,6 +450,24 @@ func TestSelection(t *testing.T) {
 			do:     deleted(target("plain")),
 			want:   []string{webhooks.InUsePath},
 		},
+		"NamespaceDeletion": {
+			reason: "A Namespace may hold objects of others.",
+			do:     deleted(making(applicationResource("plain"))),
+			want:   []string{webhooks.NamespacePath},
+		},
+		"NamespacesDeletion": {
+			reason: "So may that of an application.",
+			do:     deleted(making(application("plain"))),
+			want:   []string{webhooks.NamespacePath},
+		},
+		"ResourceDeletion": {
+			reason: "What makes no Namespace goes without a question.",
+			do:     deleted(applicationResource("plain")),
+		},
+		"ApplicationDeletion": {
+			reason: "What makes no Namespace goes without a question.",
+			do:     deleted(application("plain")),
+		},
 		"ConnectionDeletion": {
 			reason: "So is what it is reached with.",
 			do: deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "dev", Namespace: "plain"},
@@ -428,7 +489,7 @@ func TestSelection(t *testing.T) {
 				Data: map[string][]byte{v1alpha1.SecretKubeconfig: []byte("{}")}}),
 		},
 		"RemoteConfigMap": {
-			reason: "A ConfigMap or Secret that travels by itself is judged; there is nothing to hold.",
+			reason: "A ConfigMap or Secret that is sent under its own name is judged; there is nothing to hold.",
 			do:     create(configMap("plain", v1alpha1.ScheduleRemote)),
 			want:   []string{webhooks.NativePath},
 		},
@@ -440,11 +501,11 @@ func TestSelection(t *testing.T) {
 			want: []string{webhooks.NativePath},
 		},
 		"RemoteConfigMapAnnotated": {
-			reason: "Annotations do not travel.",
+			reason: "Annotations are not sent.",
 			do:     change(configMap("plain", v1alpha1.ScheduleRemote), annotate("example.org/note")),
 		},
 		"RemoteSecret": {
-			reason: "Whether it may travel is judged.",
+			reason: "Whether it may be sent is checked.",
 			do: create(&corev1.Secret{ObjectMeta: meta("plain", v1alpha1.ScheduleRemote),
 				Data: map[string][]byte{"password": []byte("value")}}),
 			want: []string{webhooks.NativePath},
@@ -458,6 +519,9 @@ func TestSelection(t *testing.T) {
 			do: create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 				Name: "web", Namespace: "plain", Labels: scheduled(v1alpha1.ScheduleRemote)}}),
 		},
+	}
+	for name, going := range goingCases(going, image) {
+		cases["Going"+name] = going
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -478,6 +542,78 @@ func TestSelection(t *testing.T) {
 			}
 		})
 	}
+}
+
+// selection is a write, and the webhooks that are called for it.
+type selection struct {
+	reason string
+	do     func(*testing.T) client.Object
+	want   []string
+}
+
+// goingCases change what is being deleted: its finalizers alone, which is nobody's
+// business, and something else, which is judged as ever.
+func goingCases(going func(client.Object, func(client.Object)) func(*testing.T) client.Object, image func(client.Object)) map[string]selection {
+	relabel := func(o client.Object) {
+		o.SetLabels(map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote, "a": "b"})
+	}
+	data := func(o client.Object) { o.(*corev1.Secret).Data["kubeconfig"] = []byte("other") }
+	respec := func(value any, path ...string) func(client.Object) {
+		return func(o client.Object) {
+			if err := unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, value, append([]string{"spec"}, path...)...); err != nil {
+				panic(err)
+			}
+		}
+	}
+	opted := configMap("plain", v1alpha1.ScheduleRemote)
+	opted.Data = map[string]string{"long": strings.Repeat("long ", 200_000)} // about as much as an object may hold
+	cases := map[string]selection{}
+	for name, kind := range map[string]struct {
+		object client.Object
+		change func(client.Object)
+		want   []string
+	}{
+		"Deployment":       {deployment("plain", v1alpha1.ScheduleRemote), image, []string{webhooks.HoldPath, webhooks.NativePath}},
+		"OfNamespace":      {deployment("opted-in", ""), image, []string{webhooks.HoldNamespacePath}},
+		"ReplicaSet":       {replicaSet("plain", v1alpha1.ScheduleRemote, 3), relabel, []string{webhooks.PinPath}},
+		"ConfigMap":        {opted, relabel, []string{webhooks.NativePath}},
+		"ConnectionSecret": {secret("plain", "kubeconfig"), data, []string{webhooks.ConnectionPath}},
+		"Target":           {target("plain"), respec("other", "connectionSecretRef", "name"), []string{webhooks.WorkloadPath}},
+		"TargetAllowance":  {target("plain"), respec([]any{"kube-system"}, "allow", "namespaces"), []string{webhooks.WorkloadPath}},
+		"TargetAsOthers":   {target("plain"), respec("root", "impersonate", "user"), []string{webhooks.WorkloadPath}},
+		"TargetLabels":     {target("plain"), relabel, []string{webhooks.WorkloadPath}},
+		"Resource":         {applicationResource("plain"), respec("x", "template", "data", "a"), []string{webhooks.WorkloadPath}},
+		"Application":      {application("plain"), respec("x", "targetRef", "name"), []string{webhooks.WorkloadPath}},
+		"Policy":           {policy(), respec("Audit", "action"), []string{webhooks.PolicyPath}},
+	} {
+		cases[name] = selection{reason: "What is being deleted is judged as ever.", do: going(kind.object, kind.change), want: kind.want}
+		cases[name+"WithFinalizer"] = selection{
+			reason: "Also when a finalizer goes with the change.", want: kind.want,
+			do: going(kind.object, func(o client.Object) { kind.change(o); o.SetFinalizers(o.GetFinalizers()[:1]) }),
+		}
+		cases[name+"Finalizer"] = selection{
+			reason: "A finalizer can always come off.",
+			do:     going(kind.object, func(o client.Object) { o.SetFinalizers(o.GetFinalizers()[:1]) }),
+		}
+		cases[name+"Gone"] = selection{
+			reason: "So can the last, and the object goes.",
+			do:     going(kind.object, func(o client.Object) { o.SetFinalizers(nil) }),
+		}
+	}
+	cases["ResourceReleased"] = selection{
+		reason: "To give up what is on a target is judged.", want: []string{webhooks.WorkloadPath},
+		do: going(applicationResource("plain"), func(o client.Object) { o.SetAnnotations(map[string]string{v1alpha1.ReleaseAnnotation: "true"}) }),
+	}
+	controlled := func(kind string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "web", UID: "1", Controller: ptr.To(true)}}
+	}
+	owned := applicationResource("plain")
+	owned.SetOwnerReferences(controlled("Release"))
+	cases["ResourceController"] = selection{
+		reason: "A controller that turns out to be another one is judged.", want: []string{webhooks.WorkloadPath},
+		do: going(owned, func(o client.Object) { o.SetOwnerReferences(controlled("Deployment")) }),
+	}
+	return cases
 }
 
 // trust puts the CA into the webhook configurations among the objects.
@@ -566,18 +702,57 @@ func secret(namespace string, keys ...string) *corev1.Secret {
 }
 
 func target(namespace string) client.Object {
+	return object("KubernetesTarget", "v1alpha1", namespace, map[string]any{"connectionSecretRef": map[string]any{"name": "dev"}})
+}
+
+func applicationResource(namespace string) *unstructured.Unstructured {
+	return object("KubernetesApplicationResource", "v1alpha1", namespace, map[string]any{
+		"template": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web"}, "data": map[string]any{}}})
+}
+
+func application(namespace string) *unstructured.Unstructured {
+	return object("KubernetesApplication", "v1alpha2", namespace, map[string]any{})
+}
+
+// making has an object make a Namespace.
+func making(o *unstructured.Unstructured) *unstructured.Unstructured {
+	template := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}
+	spec := map[string]any{"template": template}
+	if o.GetKind() == "KubernetesApplication" {
+		spec = map[string]any{"resourceTemplates": []any{map[string]any{"metadata": map[string]any{"name": "web"}, "spec": spec}}}
+	}
+	o.Object["spec"] = spec
+	return o
+}
+
+func policy() *unstructured.Unstructured {
+	out := object("Policy", "v1alpha1", "", map[string]any{"type": "Scheduling", "modules": map[string]any{"a.rego": "package a"}})
+	out.SetAPIVersion("policy.workload.crossplane.io/v1alpha1")
+	return out
+}
+
+func object(kind, version, namespace string, spec map[string]any) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	out.SetAPIVersion(v1alpha1.Group + "/" + version)
+	out.SetKind(kind)
+	out.SetName("web")
+	out.SetNamespace(namespace)
+	return out
+}
+
+func claim(namespace string) client.Object {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.Group + "/v1alpha1",
-		"kind":       "KubernetesTarget",
+		"apiVersion": "compute.crossplane.io/v1alpha1",
+		"kind":       "KubernetesCluster",
 		"metadata":   map[string]any{"name": "dev", "namespace": namespace},
-		"spec":       map[string]any{"connectionSecretRef": map[string]any{"name": "dev"}},
+		"spec":       map[string]any{"writeConnectionSecretToRef": map[string]any{"name": "dev"}},
 	}}
 }
 
 // recorder admits everything and remembers who was asked.
 type recorder struct {
-	mu    sync.Mutex
-	asked []string
+	mu       sync.Mutex
+	requests []string
 }
 
 func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -587,7 +762,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	r.mu.Lock()
-	r.asked = append(r.asked, request.URL.Path)
+	r.requests = append(r.requests, request.URL.Path)
 	r.mu.Unlock()
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	review.Request = nil
@@ -597,13 +772,13 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (r *recorder) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked = nil
+	r.requests = nil
 }
 
 func (r *recorder) paths() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := slices.Clone(r.asked)
+	out := slices.Clone(r.requests)
 	slices.Sort(out)
 	return out
 }

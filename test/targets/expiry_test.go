@@ -17,7 +17,7 @@ import (
 
 // expiry reaches another cluster with a certificate that ends soon, lets it end,
 // and puts a new one in its place.
-func (w *world) expiry(t *testing.T) {
+func (w *fixture) expiry(t *testing.T) {
 	namespace := w.namespace(t, "expiry")
 	other, err := cluster.Start(t.Context(), cluster.Options{Name: "expiry", Components: cluster.ControlPlane})
 	must(t, err)
@@ -34,8 +34,8 @@ func (w *world) expiry(t *testing.T) {
 		condition := meta.FindStatusCondition(w.target(t, namespace, "eu-1").Status.Conditions, v1alpha1.TargetReachable)
 		return condition.Status == metav1.ConditionFalse && condition.Reason == v1alpha1.ReasonCredentialExpired, condition.Reason + ": " + condition.Message
 	})
-	said := w.target(t, namespace, "eu-1")
-	if at := said.Status.CredentialExpiryTime; at == nil || !at.Time.Equal(ends) {
+	message := w.target(t, namespace, "eu-1")
+	if at := message.Status.CredentialExpiryTime; at == nil || !at.Time.Equal(ends) {
 		t.Errorf("it is said to have ended at %v, and not at %s", at, ends)
 	}
 	if left := w.secondsLeft(t, "eu-1"); left > 0 {
@@ -53,7 +53,7 @@ func (w *world) expiry(t *testing.T) {
 }
 
 // credential waits for what is said of a target's credential.
-func (w *world) credential(t *testing.T, namespace, name, reason string) {
+func (w *fixture) credential(t *testing.T, namespace, name, reason string) {
 	t.Helper()
 	eventually(t, "the credential of "+name+" to be "+reason, func() (bool, string) {
 		condition := meta.FindStatusCondition(w.target(t, namespace, name).Status.Conditions, v1alpha1.CredentialValid)
@@ -65,7 +65,7 @@ func (w *world) credential(t *testing.T, namespace, name, reason string) {
 }
 
 // warned waits for a warning about a target.
-func (w *world) warned(t *testing.T, namespace, name, reason string) {
+func (w *fixture) warned(t *testing.T, namespace, name, reason string) {
 	t.Helper()
 	eventually(t, "a warning that "+name+" is "+reason, func() (bool, string) {
 		var list eventsv1.EventList
@@ -80,7 +80,7 @@ func (w *world) warned(t *testing.T, namespace, name, reason string) {
 }
 
 // secondsLeft is what the metric tells of a target's credential.
-func (w *world) secondsLeft(t *testing.T, name string) float64 {
+func (w *fixture) secondsLeft(t *testing.T, name string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(w.clusters)

@@ -32,19 +32,21 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/propagation"
 	"github.com/portico-io/portico/controllers/target"
 	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/connectionsecret"
 	"github.com/portico-io/portico/policies/credentials"
 	"github.com/portico-io/portico/test/apiserver"
 )
 
-// patience is how long anything may take: the machine is shared.
-const patience = 2 * time.Minute
+// timeout is how long anything may take: the machine is shared.
+const timeout = 2 * time.Minute
 
-// world is the API server, with Portico's controllers of targets running on it.
-type world struct {
+// fixture is the API server, with Portico's controllers of targets running on it.
+type fixture struct {
 	client.Client
 	config   *rest.Config
 	api      kubernetes.Interface
@@ -71,9 +73,9 @@ func (l *log) String() string {
 }
 
 // start starts it all, until the test ends.
-func start(t *testing.T) *world {
+func start(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{log: &log{}}
+	w := &fixture{log: &log{}}
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w.log), textlogger.Verbosity(4)))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
@@ -83,7 +85,7 @@ func start(t *testing.T) *world {
 		e.CRDDirectoryPaths = []string{filepath.Join(apiserver.Root(t), "config", "crd", "bases")}
 	})
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
 		must(t, add(scheme))
 	}
 	var err error
@@ -97,12 +99,14 @@ func start(t *testing.T) *world {
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	must(t, mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesTarget{}, target.SecretIndex, target.IndexSecret))
+	must(t, mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, target.IndexSecret))
 	must(t, mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesApplicationResource{}, propagation.TargetIndex, propagation.IndexTarget))
+	must(t, mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesApplicationResource{}, policies.PrerequisiteIndex, propagation.IndexPrerequisite))
+	must(t, mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }))
 	const hubID = "hub-of-this-test"
 	w.clusters = clusters.New(clusters.Options{HubID: hubID, Timeout: 2 * time.Second, ProbeInterval: time.Second, QPS: 200, Burst: 400})
-	must(t, mgr.Add(propagation.New(mgr, w.clusters, propagation.Options{HubID: hubID, Frontier: policies.Frontier{Portico: "portico-system"}})))
-	must(t, target.SetupWithManager(ctx, mgr, w.clusters, target.Options{Rules: credentials.Rules{AllowLocal: true, Hub: w.config.Host}}))
+	must(t, mgr.Add(propagation.New(mgr, w.clusters, propagation.Options{HubID: hubID, AllowDefaults: policies.AllowDefaults{PorticoNamespace: "portico-system"}})))
+	must(t, target.SetupWithManager(ctx, mgr, w.clusters, target.Options{Connections: connectionsecret.Options{Namespace: "portico-system"}, Rules: credentials.Rules{AllowLocal: true, Hub: w.config.Host}}))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
@@ -124,24 +128,24 @@ func must(t testing.TB, err error) {
 // eventually waits for a condition, and fails with what it last said.
 func eventually(t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
-	said := ""
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(context.Context) (ok bool, _ error) {
-		ok, said = holds()
+	message := ""
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, timeout, true, func(context.Context) (ok bool, _ error) {
+		ok, message = holds()
 		return ok, nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for %s: %s", what, said)
+		t.Fatalf("waiting for %s: %s", what, message)
 	}
 }
 
-func (w *world) namespace(t testing.TB, name string) string {
+func (w *fixture) namespace(t testing.TB, name string) string {
 	t.Helper()
 	must(t, w.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	return name
 }
 
 // account makes a service account with a token, and the rules it goes by.
-func (w *world) account(t testing.TB, namespace, name string, rules ...rbacv1.PolicyRule) (token string) {
+func (w *fixture) account(t testing.TB, namespace, name string, rules ...rbacv1.PolicyRule) (token string) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, w.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}))
@@ -153,14 +157,14 @@ func (w *world) account(t testing.TB, namespace, name string, rules ...rbacv1.Po
 }
 
 // grant gives somebody rights everywhere.
-func (w *world) grant(t testing.TB, name string, who rbacv1.Subject, rules ...rbacv1.PolicyRule) {
+func (w *fixture) grant(t testing.TB, name string, user rbacv1.Subject, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	if len(rules) == 0 {
 		return
 	}
 	must(t, w.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}))
 	must(t, w.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{who},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: []rbacv1.Subject{user},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 	}))
 }
@@ -176,19 +180,19 @@ var everything = []rbacv1.PolicyRule{
 }
 
 // connection is a Secret's data that leads to the API server.
-func (w *world) connection(token string) map[string][]byte {
+func (w *fixture) connection(token string) map[string][]byte {
 	return map[string][]byte{
 		v1alpha1.SecretEndpoint: []byte(w.config.Host), v1alpha1.SecretClusterCA: w.config.CAData, v1alpha1.SecretToken: []byte(token),
 	}
 }
 
 // publish makes a target and its Secret, of one name.
-func (w *world) publish(t testing.TB, namespace, name string, data map[string][]byte, edits ...func(*v1alpha1.KubernetesTarget)) {
+func (w *fixture) publish(t testing.TB, namespace, name string, data map[string][]byte, edits ...func(*v1alpha1.KubernetesTarget)) {
 	t.Helper()
 	must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}))
 	published := &v1alpha1.KubernetesTarget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &corev1.LocalObjectReference{Name: name}},
+		Spec:       v1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &v1alpha1.SecretReference{Name: name}},
 	}
 	for _, edit := range edits {
 		edit(published)
@@ -197,7 +201,7 @@ func (w *world) publish(t testing.TB, namespace, name string, data map[string][]
 }
 
 // rotate replaces the data of a Secret.
-func (w *world) rotate(t testing.TB, namespace, name string, data map[string][]byte) {
+func (w *fixture) rotate(t testing.TB, namespace, name string, data map[string][]byte) {
 	t.Helper()
 	secret := &corev1.Secret{}
 	must(t, w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, secret))
@@ -206,7 +210,7 @@ func (w *world) rotate(t testing.TB, namespace, name string, data map[string][]b
 }
 
 // place sends an object, in JSON, to a target.
-func (w *world) place(t testing.TB, namespace, name, target, template string, edits ...func(*v1alpha1.KubernetesApplicationResource)) {
+func (w *fixture) place(t testing.TB, namespace, name, target, template string, edits ...func(*v1alpha1.KubernetesApplicationResource)) {
 	t.Helper()
 	resource := &v1alpha1.KubernetesApplicationResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -225,7 +229,7 @@ func configMap(namespace, name, value string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q},"data":{"value":%q}}`, namespace, name, value)
 }
 
-func (w *world) target(t testing.TB, namespace, name string) *v1alpha1.KubernetesTarget {
+func (w *fixture) target(t testing.TB, namespace, name string) *v1alpha1.KubernetesTarget {
 	t.Helper()
 	out := &v1alpha1.KubernetesTarget{}
 	must(t, w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, out))
@@ -233,7 +237,7 @@ func (w *world) target(t testing.TB, namespace, name string) *v1alpha1.Kubernete
 }
 
 // reachable waits for what a target's condition says.
-func (w *world) reachable(t testing.TB, namespace, name string, status metav1.ConditionStatus) *v1alpha1.KubernetesTarget {
+func (w *fixture) reachable(t testing.TB, namespace, name string, status metav1.ConditionStatus) *v1alpha1.KubernetesTarget {
 	t.Helper()
 	var out *v1alpha1.KubernetesTarget
 	eventually(t, fmt.Sprintf("target %s to be reachable: %s", name, status), func() (bool, string) {
@@ -248,7 +252,7 @@ func (w *world) reachable(t testing.TB, namespace, name string, status metav1.Co
 }
 
 // synced waits for what a resource's condition says.
-func (w *world) synced(t testing.TB, namespace, name, reason string, says func(message string) bool) {
+func (w *fixture) synced(t testing.TB, namespace, name, reason string, text func(message string) bool) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("resource %s to be %s", name, reason), func() (bool, string) {
 		resource := &v1alpha1.KubernetesApplicationResource{}
@@ -257,6 +261,6 @@ func (w *world) synced(t testing.TB, namespace, name, reason string, says func(m
 		if condition == nil {
 			return false, "nothing is said of it"
 		}
-		return condition.Reason == reason && (says == nil || says(condition.Message)), condition.Reason + ": " + condition.Message
+		return condition.Reason == reason && (text == nil || text(condition.Message)), condition.Reason + ": " + condition.Message
 	})
 }

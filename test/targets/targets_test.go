@@ -35,7 +35,7 @@ func TestTargets(t *testing.T) {
 
 // badSecrets publishes every bad Secret. Each target says what is wrong with
 // its own, and nothing that is written anywhere tells what it holds.
-func (w *world) badSecrets(t *testing.T) {
+func (w *fixture) badSecrets(t *testing.T) {
 	const canary = "nightingale-nightingale"
 	namespace := w.namespace(t, "bad")
 	corpus, err := badsecrets.Corpus(badsecrets.Server{URL: w.config.Host, CA: w.config.CAData})
@@ -44,13 +44,13 @@ func (w *world) badSecrets(t *testing.T) {
 		w.publish(t, namespace, tc.Name, tc.Data(canary))
 	}
 	for _, tc := range corpus {
-		eventually(t, "target "+tc.Name+" to say "+tc.Says, func() (bool, string) {
+		eventually(t, "target "+tc.Name+" to say "+tc.Message, func() (bool, string) {
 			target := w.target(t, namespace, tc.Name)
 			condition := meta.FindStatusCondition(target.Status.Conditions, v1alpha1.TargetReachable)
 			if condition == nil {
 				return false, "nothing is said of it"
 			}
-			return condition.Status == metav1.ConditionFalse && strings.Contains(condition.Message, tc.Says), condition.Message
+			return condition.Status == metav1.ConditionFalse && strings.Contains(condition.Message, tc.Message), condition.Message
 		})
 	}
 	expired := w.target(t, namespace, "expired-token")
@@ -80,7 +80,7 @@ func (w *world) badSecrets(t *testing.T) {
 }
 
 // rotation replaces the credentials of a target while its object changes there.
-func (w *world) rotation(t *testing.T) {
+func (w *fixture) rotation(t *testing.T) {
 	namespace := w.namespace(t, "rotation")
 	first := w.account(t, namespace, "first", everything...)
 	second := w.account(t, namespace, "second", everything...)
@@ -133,7 +133,7 @@ func (w *world) rotation(t *testing.T) {
 
 // impersonation acts as somebody who may less than the connection: what the
 // target says to them is what the user reads.
-func (w *world) impersonation(t *testing.T) {
+func (w *fixture) impersonation(t *testing.T) {
 	namespace := w.namespace(t, "tenants")
 	token := w.account(t, namespace, "portico", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"portico:tenants"},
@@ -159,11 +159,11 @@ func (w *world) impersonation(t *testing.T) {
 			return strings.Contains(message, fmt.Sprintf(`User "portico:tenants" cannot %s resource "configmaps"`, verb))
 		}
 	}
-	who := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "portico:tenants"}
+	user := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "portico:tenants"}
 	w.synced(t, namespace, "web", v1alpha1.ReasonRefused, func(message string) bool { return words("list")(message) || words("watch")(message) })
-	w.grant(t, "tenants-watch", who, rule("", "configmaps", "get", "list", "watch"))
+	w.grant(t, "tenants-watch", user, rule("", "configmaps", "get", "list", "watch"))
 	w.synced(t, namespace, "web", v1alpha1.ReasonRefused, words("patch"))
-	w.grant(t, "tenants-write", who, rule("", "configmaps", "create", "patch", "delete"))
+	w.grant(t, "tenants-write", user, rule("", "configmaps", "create", "patch", "delete"))
 	w.synced(t, namespace, "web", v1alpha1.ReasonApplied, nil)
 
 	// A right that goes is noticed as well.
@@ -178,7 +178,7 @@ func (w *world) impersonation(t *testing.T) {
 
 // hubItself publishes the hub: objects run in another namespace of it, and an
 // object cannot run in its own place.
-func (w *world) hubItself(t *testing.T) {
+func (w *fixture) hubItself(t *testing.T) {
 	namespace := w.namespace(t, "infra")
 	deployments := rule("apps", "deployments", "get", "list", "watch", "create", "patch", "delete")
 	w.publish(t, namespace, "hub", w.connection(w.account(t, namespace, "portico", append(everything, deployments)...)))
@@ -228,7 +228,7 @@ func (w *world) hubItself(t *testing.T) {
 
 // serviceAccountToken publishes the hub by the Secret that Kubernetes itself
 // makes for a service account, which names no endpoint (S3).
-func (w *world) serviceAccountToken(t *testing.T) {
+func (w *fixture) serviceAccountToken(t *testing.T) {
 	namespace := w.namespace(t, "native-providers")
 	data := map[string][]byte{
 		corev1.ServiceAccountTokenKey: []byte(w.account(t, namespace, "portico", everything...)), corev1.ServiceAccountRootCAKey: w.config.CAData,

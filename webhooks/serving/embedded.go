@@ -70,7 +70,7 @@ func newEmbedded(cfg *rest.Config, o Options) (Source, error) {
 	return newGate(source, configurations{reader: injector.GetCache(), name: o.Configuration, definition: o.Definition}, gateOptions{
 		names:        o.Names,
 		requireTrust: true,
-		settle:       min(settle, o.LeafDuration/10),
+		trustDelay:   min(defaultTrustDelay, o.LeafDuration/10),
 	}), nil
 }
 

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// settle is how long a configuration has trusted a certificate before it is
+// defaultTrustDelay is how long a configuration has trusted a certificate before it is
 // served. We see a new caBundle no earlier than the API servers do, but each of
 // them follows its own watch, and their clocks differ from ours. Waiting is
 // safe: the certificate in use is replaced while a third of its life is left.
-const settle = 5 * time.Second
+const defaultTrustDelay = 5 * time.Second
 
 var expiry = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "portico_serving_certificate_expiry_timestamp_seconds",
@@ -40,8 +40,8 @@ type gateOptions struct {
 	// running replicas out of service.
 	requireTrust bool
 
-	// settle overrides how long a new certificate is held back once trusted.
-	settle time.Duration
+	// trustDelay overrides how long a new certificate is held back once trusted.
+	trustDelay time.Duration
 
 	clock clock.PassiveClock
 }
@@ -56,7 +56,7 @@ type gate struct {
 
 	mu           sync.Mutex
 	presented    *tls.Certificate
-	distrust     error // why callers would refuse presented, nil when none does
+	trustError   error // why callers would refuse presented, nil when none does
 	next         *tls.Certificate
 	trustedSince time.Time // when next was first seen trusted, zero when it is not
 }
@@ -67,7 +67,7 @@ func newGate(source servertls.CertificateSource, configurations configurations, 
 	if o.clock == nil {
 		o.clock = clock.RealClock{}
 	}
-	return &gate{gateOptions: o, source: source, configurations: configurations, distrust: errors.New("not checked yet")}
+	return &gate{gateOptions: o, source: source, configurations: configurations, trustError: errors.New("not checked yet")}
 }
 
 // Start runs the source and keeps deciding what to present until ctx ends.
@@ -75,8 +75,8 @@ func (g *gate) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.source.Start(ctx) })
 	group.Go(func() error {
-		interval := min(time.Second, max(g.settle/5, 10*time.Millisecond))
-		wait.UntilWithContext(ctx, g.consider, interval)
+		interval := min(time.Second, max(g.trustDelay/5, 10*time.Millisecond))
+		wait.UntilWithContext(ctx, g.update, interval)
 		return nil
 	})
 	return group.Wait()
@@ -85,9 +85,9 @@ func (g *gate) Start(ctx context.Context) error {
 // NeedLeaderElection is false: every replica serves.
 func (g *gate) NeedLeaderElection() bool { return false }
 
-// consider looks at what the source issued last and at who would trust it, and
+// update looks at what the source issued last and at who would trust it, and
 // presents it when the time has come.
-func (g *gate) consider(ctx context.Context) {
+func (g *gate) update(ctx context.Context) {
 	next, err := g.source.GetCertificate(nil)
 	if err != nil {
 		return // not issued yet; Ready says so
@@ -114,17 +114,17 @@ func (g *gate) consider(ctx context.Context) {
 		g.trustedSince = now
 	}
 	if g.presented != nil && g.presented != next {
-		g.distrust = trust(g.presented)
+		g.trustError = trust(g.presented)
 	}
-	reason, ok := replaces(g.presented, g.distrust, nextTrust == nil && now.Sub(g.trustedSince) >= g.settle, now)
+	reason, ok := replaces(g.presented, g.trustError, nextTrust == nil && now.Sub(g.trustedSince) >= g.trustDelay, now)
 	if g.presented == next {
-		g.distrust = nextTrust
+		g.trustError = nextTrust
 		return
 	}
 	if !ok {
 		return
 	}
-	g.presented, g.distrust = next, nextTrust
+	g.presented, g.trustError = next, nextTrust
 	expiry.Set(float64(next.Leaf.NotAfter.Unix()))
 	log.Info("Serving a new certificate", "reason", reason, "notAfter", next.Leaf.NotAfter, "serial", next.Leaf.SerialNumber.String())
 }
@@ -138,7 +138,7 @@ func replaces(presented *tls.Certificate, distrust error, settled bool, now time
 		return "it is the first", true
 	case settled:
 		return "every caller trusts it", true
-	case now.After(lastMinute(presented)):
+	case now.After(renewalDeadline(presented)):
 		return "the previous one expires", true
 	case distrust != nil:
 		return "callers refuse the previous one", true
@@ -146,9 +146,9 @@ func replaces(presented *tls.Certificate, distrust error, settled bool, now time
 	return "", false
 }
 
-// lastMinute is when a certificate is so near its end that anything newer is
+// renewalDeadline is when a certificate is so near its end that anything newer is
 // better: the last tenth of its life.
-func lastMinute(certificate *tls.Certificate) time.Time {
+func renewalDeadline(certificate *tls.Certificate) time.Time {
 	life := certificate.Leaf.NotAfter.Sub(certificate.Leaf.NotBefore)
 	return certificate.Leaf.NotAfter.Add(-life / 10)
 }
@@ -181,7 +181,7 @@ func (g *gate) Ready(*http.Request) error {
 		return err
 	}
 	if g.requireTrust {
-		return g.distrust
+		return g.trustError
 	}
 	return nil
 }

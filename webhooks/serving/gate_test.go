@@ -105,12 +105,12 @@ func TestReplaces(t *testing.T) {
 	refused := errors.New("refused")
 
 	cases := map[string]struct {
-		reason    string
-		presented *tls.Certificate
-		distrust  error
-		settled   bool
-		now       time.Time
-		want      bool
+		reason     string
+		presented  *tls.Certificate
+		trustError error
+		settled    bool
+		now        time.Time
+		want       bool
 	}{
 		"First": {
 			reason: "With nothing to fall back on, anything is better than no certificate.",
@@ -136,16 +136,16 @@ func TestReplaces(t *testing.T) {
 			want:      true,
 		},
 		"OldOneRefused": {
-			reason:    "When callers refuse the old one there is nothing to lose by changing.",
-			presented: presented,
-			distrust:  refused,
-			now:       epoch.Add(time.Hour),
-			want:      true,
+			reason:     "When callers refuse the old one there is nothing to lose by changing.",
+			presented:  presented,
+			trustError: refused,
+			now:        epoch.Add(time.Hour),
+			want:       true,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, got := replaces(tc.presented, tc.distrust, tc.settled, tc.now); got != tc.want {
+			if _, got := replaces(tc.presented, tc.trustError, tc.settled, tc.now); got != tc.want {
 				t.Errorf("\n%s\nreplaces(...): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
@@ -248,7 +248,7 @@ func (i *issued) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 func (i *issued) Start(context.Context) error { return nil }
 func (i *issued) Healthy() bool               { return i.certificate != nil }
 
-// The story of one rotation of the CA, told step by step.
+// One rotation of the CA, step by step.
 func TestGate(t *testing.T) {
 	ctx := t.Context()
 	clock := testingclock.NewFakePassiveClock(epoch)
@@ -266,11 +266,11 @@ func TestGate(t *testing.T) {
 	}
 	source := &issued{}
 	g := newGate(source, configurations{reader: client.Reader(cluster), name: DefaultConfiguration, definition: DefaultDefinition},
-		gateOptions{requireTrust: true, settle: 5 * time.Second, clock: clock})
+		gateOptions{requireTrust: true, trustDelay: 5 * time.Second, clock: clock})
 
 	step := func(what string, want *tls.Certificate, ready bool) {
 		t.Helper()
-		g.consider(ctx)
+		g.update(ctx)
 		got, err := g.GetCertificate(nil)
 		if want != nil && err != nil {
 			t.Fatalf("%s: %v", what, err)

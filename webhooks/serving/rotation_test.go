@@ -135,7 +135,7 @@ func run(t *testing.T, cfg *rest.Config, o Options) Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source.(*gate).settle = min(source.(*gate).settle, time.Second) // one API server, one clock
+	source.(*gate).trustDelay = min(source.(*gate).trustDelay, time.Second) // one API server, one clock
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- source.Start(ctx) }()

@@ -29,7 +29,7 @@ func newFromSecret(cfg *rest.Config, o Options) (Source, error) {
 		return nil, fmt.Errorf("building a cache for Secret %s: %w", o.CertificateSecret, err)
 	}
 	source := &fromSecret{cache: watched, name: o.CertificateSecret}
-	return newGate(source, configurations{reader: watched, name: o.Configuration, definition: o.Definition}, gateOptions{names: o.Names, settle: settle}), nil
+	return newGate(source, configurations{reader: watched, name: o.Configuration, definition: o.Definition}, gateOptions{names: o.Names, trustDelay: defaultTrustDelay}), nil
 }
 
 // Start watches the Secret until ctx ends.

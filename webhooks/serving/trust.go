@@ -77,13 +77,13 @@ func trusted(certificate *tls.Certificate, names []string, callers []caller, now
 	if err := covers(certificate, names); err != nil {
 		return err
 	}
-	verdicts := map[string]error{} // by bundle: callers usually share one
+	results := map[string]error{} // by bundle: callers usually share one
 	for _, caller := range callers {
 		bundle := string(caller.caBundle)
-		if _, ok := verdicts[bundle]; !ok {
-			verdicts[bundle] = verify(certificate, caller.caBundle, now)
+		if _, ok := results[bundle]; !ok {
+			results[bundle] = verify(certificate, caller.caBundle, now)
 		}
-		if err := verdicts[bundle]; err != nil {
+		if err := results[bundle]; err != nil {
 			return fmt.Errorf("webhook %s does not trust our certificate: %w", caller.webhook, err)
 		}
 	}

@@ -5,28 +5,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KubernetesClusterSpec says what cluster is claimed.
+// KubernetesClusterSpec is the claim for a cluster.
 type KubernetesClusterSpec struct {
-	// ClassReference names the class to provision a cluster of, such as a
+	// classRef names the class to provision a cluster of, such as a
 	// GKEClusterClass.
 	// +optional
 	ClassReference *corev1.ObjectReference `json:"classRef,omitempty"`
 
-	// ClassSelector selects the class by its labels.
+	// classSelector selects the class by its labels.
 	// +optional
 	ClassSelector *metav1.LabelSelector `json:"classSelector,omitempty"`
 
-	// ResourceReference names the managed resource that the claim is bound to, or
-	// is to be bound to.
+	// resourceRef names the managed resource of the claim.
 	// +optional
 	ResourceReference *corev1.ObjectReference `json:"resourceRef,omitempty"`
 
-	// WriteConnectionSecretToReference names the Secret in the claim's namespace
-	// that the cluster's connection is written to.
+	// writeConnectionSecretToRef names the Secret in the claim's namespace for the
+	// connection to the cluster.
 	// +optional
 	WriteConnectionSecretToReference *corev1.LocalObjectReference `json:"writeConnectionSecretToRef,omitempty"`
 
-	// ClusterVersion is the version of Kubernetes to provision.
+	// clusterVersion is the version of Kubernetes to provision.
 	// +optional
 	ClusterVersion string `json:"clusterVersion,omitempty"`
 }
@@ -36,30 +35,32 @@ type BindingPhase string
 
 // Condition is Crossplane's, which needs no message and observes no generation.
 type Condition struct {
-	// Type of the condition, such as Ready.
+	// type of the condition, such as Ready.
+	// +required
 	Type string `json:"type"`
-	// Status is True, False or Unknown.
+	// status is True, False or Unknown.
+	// +required
 	Status corev1.ConditionStatus `json:"status"`
-	// LastTransitionTime is when the status became what it is.
+	// lastTransitionTime is the time of the last change of the status.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason for it, in one word.
+	// reason for the status, in one word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message for people.
+	// message is a text for users.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// KubernetesClusterStatus is what became of a claim.
+// KubernetesClusterStatus is the state of a claim.
 type KubernetesClusterStatus struct {
-	// Conditions: Ready, Synced.
+	// conditions are Ready and Synced.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	// Phase is Bound once the claim has its resource.
+	// bindingPhase is Bound once the claim has its resource.
 	// +kubebuilder:validation:Enum=Unbindable;Unbound;Bound;Released
 	// +optional
 	Phase BindingPhase `json:"bindingPhase,omitempty"`
@@ -79,11 +80,17 @@ type KubernetesClusterStatus struct {
 // +kubebuilder:printcolumn:name="RESOURCE-NAME",type="string",JSONPath=".spec.resourceRef.name"
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 type KubernetesCluster struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is the desired state.
+	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
-	Spec   KubernetesClusterSpec   `json:"spec,omitempty"`
+	Spec KubernetesClusterSpec `json:"spec,omitempty"`
+	// status is the observed state.
+	// +optional
 	Status KubernetesClusterStatus `json:"status,omitempty"`
 }
 

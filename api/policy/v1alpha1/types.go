@@ -5,31 +5,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PolicyType says what a policy is asked about.
+// PolicyType is the question that a policy decides.
 //
 // +kubebuilder:validation:Enum=Scheduling;Publish;Library
 type PolicyType string
 
-// What a policy is asked about.
+// The types of policies.
 const (
-	// Scheduling policies say what may run, and where.
+	// Scheduling policies decide which objects may run, and on which targets.
 	Scheduling PolicyType = "Scheduling"
-	// Publish policies say who may publish which cluster, and to whom.
+	// Publish policies decide who may publish a cluster to a namespace.
 	Publish PolicyType = "Publish"
-	// Library policies are asked nothing; others import them.
+	// Library policies decide nothing. Other policies import them.
 	Library PolicyType = "Library"
 )
 
-// Action says what a policy's findings do.
+// Action is the effect of a policy's findings.
 //
 // +kubebuilder:validation:Enum=Deny;Warn;Audit
 type Action string
 
-// What a policy's findings do.
+// The actions.
 const (
-	// Deny refuses the request, and excludes the target.
+	// Deny denies the request, and excludes the target.
 	Deny Action = "Deny"
-	// Warn lets everything pass, with a warning to the person who asks.
+	// Warn allows the request, with a warning to the user.
 	Warn Action = "Warn"
 	// Audit lets everything pass and only records.
 	Audit Action = "Audit"
@@ -51,16 +51,16 @@ const (
 // PolicyMatch narrows what a policy is asked about. It is decided before any
 // Rego runs, and is the one way to exempt something. Empty matches everything.
 type PolicyMatch struct {
-	// NamespaceSelector selects namespaces by label. Every namespace has the
+	// namespaceSelector selects namespaces by label. Every namespace has the
 	// label kubernetes.io/metadata.name.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// ObjectSelector selects objects by label.
+	// objectSelector selects objects by label.
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// Kinds of objects, such as Deployment. Empty matches all.
+	// kinds of objects, such as Deployment. Empty matches all.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -69,135 +69,149 @@ type PolicyMatch struct {
 	Kinds []string `json:"kinds,omitempty"`
 }
 
-// PolicySpec is a policy: its rules, and what they do.
+// PolicySpec is the rules of a policy, and their effect.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",fieldPath=".type",message="cannot change, because other policies may import this one or decide with it; delete and re-create the Policy"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Library' || (!has(self.match) && !has(self.parameters))",fieldPath=".type",message="a Library is asked nothing: it has neither match nor parameters"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Scheduling' || !has(self.weight)",fieldPath=".weight",message="only a Scheduling policy scores targets; leave weight out"
 type PolicySpec struct {
-	// Type says what the policy is asked about: Scheduling, Publish, or
-	// nothing, for a Library. Immutable.
+	// type is Scheduling, Publish or Library. It is immutable.
+	// +required
 	Type PolicyType `json:"type"`
 
-	// Action says what findings do: Deny refuses, Warn warns, Audit records.
+	// action is the effect of findings: Deny denies the request, Warn adds a warning, and
+	// Audit only records them in the status.
 	// +optional
 	// +kubebuilder:default=Deny
 	Action Action `json:"action,omitempty"`
 
-	// FailurePolicy says what happens when the policy fails or takes too long:
-	// Fail does what action says, Ignore lets pass with a warning.
+	// failurePolicy is the effect of an evaluation that fails or takes too long: Fail has
+	// the effect of the action, and Ignore allows the request with a warning.
 	// +optional
 	// +kubebuilder:default=Fail
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// Match narrows what the policy is asked about.
+	// match selects the requests for which the policy is evaluated.
 	// +optional
 	Match *PolicyMatch `json:"match,omitempty"`
 
-	// Parameters are given to the policy as input.parameters.
+	// parameters are available to the policy as input.parameters.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
 
-	// Weight multiplies the scores of a Scheduling policy. 1 when absent.
+	// weight is the factor of the scores of a Scheduling policy. Default: 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Weight *int32 `json:"weight,omitempty"`
 
-	// Modules are Rego source by file name. A name ends in .rego, and that of
-	// a file of tests in _test.rego.
+	// modules are files of Rego by name. A name ends in .rego, and the name of a file with
+	// tests ends in _test.rego.
+	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 128 && name.matches('^[A-Za-z0-9][A-Za-z0-9_.-]*[.]rego$'))",message="name every module like a file, such as quota.rego and quota_test.rego"
 	Modules map[string]string `json:"modules"`
 }
 
-// PolicyTests is what became of a policy's own tests.
+// PolicyTests is the result of a policy's own tests.
 type PolicyTests struct {
-	// Summary in a few characters, such as 6/6.
+	// summary is the number of passed tests and of all tests, such as 6/6.
+	// +required
 	Summary string `json:"summary"`
 
-	// Passed is the number of tests that passed.
+	// passed is the number of tests that passed.
+	// +required
 	Passed int32 `json:"passed"`
 
-	// Failed is the number of tests that did not.
+	// failed is the number of tests that failed.
+	// +required
 	Failed int32 `json:"failed"`
 
-	// Coverage is the percentage of the policy's lines that its tests reach.
+	// coverage is the percentage of the policy's lines that its tests run.
+	// +required
 	Coverage int32 `json:"coverage"`
 }
 
-// PolicyViolation is one existing object that the policy would refuse today.
+// PolicyViolation is an existing object that the policy denies.
 type PolicyViolation struct {
-	// Kind of the object.
+	// kind of the object.
+	// +required
 	Kind string `json:"kind"`
 
-	// Namespace of the object.
+	// namespace of the object.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Name of the object.
+	// name of the object.
+	// +required
 	Name string `json:"name"`
 
-	// Code of the finding.
+	// code of the finding.
+	// +required
 	Code string `json:"code"`
 
-	// Message of the finding.
+	// message of the finding.
+	// +required
 	Message string `json:"message"`
 }
 
-// PolicyAudit is what the policy says of the objects that exist. Nothing that
-// runs is stopped by it.
+// PolicyAudit is the result of the policy for the existing objects. It does not stop
+// running objects.
 type PolicyAudit struct {
-	// LastRun is when the policy was last asked about everything.
+	// lastRun is the time of the last audit.
+	// +required
 	LastRun metav1.Time `json:"lastRun"`
 
-	// Evaluated is the number of objects it was asked about.
+	// evaluated is the number of evaluated objects.
+	// +required
 	Evaluated int32 `json:"evaluated"`
 
-	// Violations is the number of objects it would refuse.
+	// violations is the number of objects that the policy denies.
+	// +required
 	Violations int32 `json:"violations"`
 
-	// Sample is the first 20 of them, by namespace and name.
+	// sample is the first 20 violations, by namespace and name.
+	// +listType=atomic
 	// +optional
 	// +kubebuilder:validation:MaxItems=20
 	Sample []PolicyViolation `json:"sample,omitempty"`
 }
 
-// PolicyStatus is what became of a policy.
+// PolicyStatus is the state of a policy.
 type PolicyStatus struct {
-	// Conditions: Ready, Compiled, TestsPassed, Customized.
+	// conditions are Ready, Compiled, TestsPassed and Customized.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ObservedGeneration is the generation of spec that status speaks of.
+	// observedGeneration is the generation of the spec for which the status is current.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Revision names the content that decides: while Ready is False for
-	// LastGoodServing, an earlier one than that of spec.
+	// revision identifies the content that is evaluated. It is an earlier content than the
+	// spec's while the condition Ready has reason LastGoodServing.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Engine that compiled it, such as opa/1.22.0.
+	// engine is the engine that compiled the policy, such as opa/1.22.0.
 	// +optional
 	Engine string `json:"engine,omitempty"`
 
-	// Tests is what became of the policy's own tests.
+	// tests is the result of the policy's own tests.
 	// +optional
 	Tests *PolicyTests `json:"tests,omitempty"`
 
-	// Audit is what the policy says of the objects that exist.
+	// audit is the result of the policy for the existing objects.
 	// +optional
 	Audit *PolicyAudit `json:"audit,omitempty"`
 }
 
-// Policy is rules in Rego, with their tests. A policy can only tighten: what
-// no policy speaks of is allowed.
+// Policy is a set of rules in Rego, with their tests. Policies can only deny: a request
+// that no policy denies is allowed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -210,10 +224,16 @@ type PolicyStatus struct {
 // +kubebuilder:printcolumn:name="REVISION",type="string",JSONPath=".status.revision"
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 type Policy struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   PolicySpec   `json:"spec"`
+	// spec is the desired state.
+	// +required
+	Spec PolicySpec `json:"spec"`
+	// status is the observed state.
+	// +optional
 	Status PolicyStatus `json:"status,omitempty"`
 }
 

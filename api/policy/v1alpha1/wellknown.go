@@ -27,17 +27,29 @@ const (
 
 // Condition reasons, which are also the reasons of events.
 const (
-	ReasonActive          = "Active"
+	// ReasonActive says that the policy decides as its spec says.
+	ReasonActive = "Active"
+	// ReasonLastGoodServing says that the spec is broken, and the last version that
+	// worked decides.
 	ReasonLastGoodServing = "LastGoodServing"
-	ReasonBroken          = "Broken"
+	// ReasonBroken says that no version of the policy works.
+	ReasonBroken = "Broken"
 
-	ReasonCompiled    = "Compiled"
+	// ReasonCompiled says that the modules compile.
+	ReasonCompiled = "Compiled"
+	// ReasonNotCompiled says that the modules do not compile.
 	ReasonNotCompiled = "NotCompiled"
 
-	ReasonPassed  = "Passed"
-	ReasonFailed  = "Failed"
+	// ReasonPassed says that the policy's tests pass.
+	ReasonPassed = "Passed"
+	// ReasonFailed says that one of the policy's tests fails.
+	ReasonFailed = "Failed"
+	// ReasonNoTests says that the policy has no tests.
 	ReasonNoTests = "NoTests"
 
-	ReasonEdited    = "Edited"
+	// ReasonEdited says that somebody edited a policy that Portico ships; upgrades leave
+	// it alone.
+	ReasonEdited = "Edited"
+	// ReasonAsShipped says that the policy is as Portico ships it.
 	ReasonAsShipped = "AsShipped"
 )

@@ -6,11 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"math/rand"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/randfill"
 
 	"github.com/portico-io/portico/api/workload/conversion"
@@ -40,44 +41,103 @@ func filler(t testing.TB, seed int64) *randfill.Filler {
 	return fuzzer.FuzzerFor(funcs, rand.NewSource(seed), serializer.NewCodecFactory(scheme)).NilChance(0.3).NumElements(0, 4)
 }
 
+// written is an application as JSON has it, with whatever its type can hold.
+func written(t *testing.T, object runtime.Object, apiVersion string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &unstructured.Unstructured{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &out.Object); err != nil {
+		t.Fatal(err)
+	}
+	out.SetAPIVersion(apiVersion)
+	out.SetKind("KubernetesApplication")
+	return out
+}
+
+// roundTrip converts an application to the other version, whose type must know
+// every field, and back.
+func roundTrip(t *testing.T, from *unstructured.Unstructured, to runtime.Object, apiVersion string) {
+	t.Helper()
+	before := from.DeepCopy()
+	there, err := conversion.Convert(from, apiVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := there.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unknown, err := kjson.UnmarshalStrict(data, to); err != nil || len(unknown) > 0 {
+		t.Fatalf("the type of %s does not know what it is given: %v %v", apiVersion, err, unknown)
+	}
+	back, err := conversion.Convert(there, before.GetAPIVersion())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before.Object, back.Object); diff != "" {
+		t.Fatalf("%s is another after a round trip (-before +after):\n%s", before.GetAPIVersion(), diff)
+	}
+	if diff := cmp.Diff(before.Object, from.Object); diff != "" {
+		t.Fatalf("converting changed what was converted (-before +after):\n%s", diff)
+	}
+}
+
+var (
+	old = v1alpha1.GroupVersion.String()
+	now = v1alpha2.GroupVersion.String()
+)
+
 // TestRoundTrips loses nothing on the way to the other version and back.
 func TestRoundTrips(t *testing.T) {
 	fill := filler(t, 1)
 	for range 2000 {
-		old, stored, back := &v1alpha1.KubernetesApplication{}, &v1alpha2.KubernetesApplication{}, &v1alpha1.KubernetesApplication{}
-		fill.Fill(old)
-		old.TypeMeta = back.TypeMeta
-		before := old.DeepCopy()
-		conversion.Up(old, stored)
-		conversion.Down(stored, back)
-		if diff := cmp.Diff(before, back); diff != "" {
-			t.Fatalf("v1alpha1 is another after a round trip (-before +after):\n%s", diff)
-		}
+		app := &v1alpha1.KubernetesApplication{}
+		fill.Fill(app)
+		roundTrip(t, written(t, app, old), &v1alpha2.KubernetesApplication{}, now)
 	}
 	for range 2000 {
-		stored, old, back := &v1alpha2.KubernetesApplication{}, &v1alpha1.KubernetesApplication{}, &v1alpha2.KubernetesApplication{}
-		fill.Fill(stored)
-		stored.TypeMeta = back.TypeMeta
-		before := stored.DeepCopy()
-		conversion.Down(stored, old)
-		conversion.Up(old, back)
-		if diff := cmp.Diff(before, back); diff != "" {
-			t.Fatalf("v1alpha2 is another after a round trip (-before +after):\n%s", diff)
-		}
+		app := &v1alpha2.KubernetesApplication{}
+		fill.Fill(app)
+		roundTrip(t, written(t, app, now), &v1alpha1.KubernetesApplication{}, old)
 	}
 }
 
-// TestNothingShared keeps what was converted apart from what it came from.
-func TestNothingShared(t *testing.T) {
-	old, stored := &v1alpha1.KubernetesApplication{}, &v1alpha2.KubernetesApplication{}
-	filler(t, 2).NilChance(0).NumElements(1, 2).Fill(old)
-	before := old.DeepCopy()
-	conversion.Up(old, stored)
-	stored.Spec.TargetRef.Name, stored.Spec.ResourceTemplates[0].Metadata.Name = "another", "another"
-	stored.Spec.ResourceTemplates[0].Spec.Template.Raw[0] = 'x'
-	stored.Labels["another"] = "label"
-	if !equality.Semantic.DeepEqual(before, old) {
-		t.Error("a change of what was converted changed what it came from")
+func TestConvert(t *testing.T) {
+	application := func(apiVersion string, spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": "KubernetesApplication", "spec": spec}}
+	}
+	empty := func() map[string]any { return map[string]any{"matchLabels": map[string]any{}} }
+	cases := map[string]struct {
+		reason   string
+		old, now map[string]any
+	}{
+		"Names":         {"A target has another name.", map[string]any{"clusterRef": map[string]any{"name": "eu"}}, map[string]any{"targetRef": map[string]any{"name": "eu"}}},
+		"EmptySelector": {"What is empty stays as it was written.", map[string]any{"clusterSelector": map[string]any{}}, map[string]any{"targetSelector": map[string]any{}}},
+		"EmptyLabels":   {"One manifest in either version is one object.", map[string]any{"clusterSelector": empty()}, map[string]any{"targetSelector": empty()}},
+		"Absent":        {"What is absent stays absent.", map[string]any{}, map[string]any{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := conversion.Convert(application(old, tc.old), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(application(now, tc.now), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if got, err = conversion.Convert(got, old); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(application(old, tc.old), got); diff != "" {
+				t.Errorf("%s And back (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if _, err := conversion.Convert(application(old, nil), v1alpha1.Group+"/v9"); err == nil {
+		t.Error("nobody knows v9")
 	}
 }
 
@@ -86,20 +146,34 @@ func FuzzConversion(f *testing.F) {
 	for _, seed := range []string{
 		`{"spec": {}}`,
 		`{"metadata": {"name": "a"}, "spec": {"clusterSelector": {"matchLabels": {"a": "b"}}, "clusterRef": {"name": "c"}}}`,
+		`{"spec": {"clusterSelector": {"matchLabels": {}}}}`,
 		`{"spec": {"resourceTemplates": [{"metadata": {"name": "a", "namespace": "b", "labels": {"c": "d"}}, "spec": {"secrets": [{"name": "e"}], "template": {"kind": "F", "n": 9007199254740993}}}]}}`,
 		`{"spec": {"resourceTemplates": [], "tolerations": [{"key": "a"}]}, "status": {"state": "Submitted", "desiredResources": 1}}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		old := &v1alpha1.KubernetesApplication{}
-		if json.Unmarshal(data, old) != nil {
+		if json.Unmarshal(data, &v1alpha1.KubernetesApplication{}) != nil {
 			return
 		}
-		stored, back := &v1alpha2.KubernetesApplication{}, &v1alpha1.KubernetesApplication{TypeMeta: old.TypeMeta}
-		conversion.Up(old, stored)
-		conversion.Down(stored, back)
-		if diff := cmp.Diff(old, back); diff != "" {
+		from := &unstructured.Unstructured{}
+		if kjson.UnmarshalCaseSensitivePreserveInts(data, &from.Object) != nil || from.Object == nil {
+			return
+		}
+		if spec, ok := from.Object["spec"].(map[string]any); ok { // a version does not have the other's fields
+			delete(spec, "targetSelector")
+			delete(spec, "targetRef")
+		}
+		from.SetAPIVersion(old)
+		there, err := conversion.Convert(from, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := conversion.Convert(there, old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(from.Object, back.Object); diff != "" {
 			t.Errorf("a round trip changed it (-before +after):\n%s", diff)
 		}
 	})

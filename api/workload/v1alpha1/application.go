@@ -6,118 +6,124 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ResourceTemplate templates one KubernetesApplicationResource.
+// ResourceTemplate is the template of one KubernetesApplicationResource.
 type ResourceTemplate struct {
-	// Metadata of the KubernetesApplicationResource: its name, labels and
+	// metadata of the KubernetesApplicationResource: its name, labels and
 	// annotations.
+	// +required
 	Metadata TemplateMeta `json:"metadata"`
 
-	// Spec of the KubernetesApplicationResource.
+	// spec of the KubernetesApplicationResource.
+	// +required
 	Spec ResourceTemplateSpec `json:"spec"`
 }
 
-// TemplateMeta is the part of an object's metadata a template may set.
+// TemplateMeta is the metadata that a template sets.
 type TemplateMeta struct {
-	// Name of the KubernetesApplicationResource, unique in the application.
+	// name of the KubernetesApplicationResource, unique in the application.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// Namespace is ignored: a KubernetesApplicationResource is always in the
-	// namespace of its application.
+	// namespace is ignored. A KubernetesApplicationResource is in the namespace of its
+	// application.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Labels of the KubernetesApplicationResource.
+	// labels of the KubernetesApplicationResource.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations of the KubernetesApplicationResource.
+	// annotations of the KubernetesApplicationResource.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// ResourceTemplateSpec is what a template sets of a
-// KubernetesApplicationResource's spec; the target is the application's.
+// ResourceTemplateSpec is the part of a KubernetesApplicationResource's spec that a
+// template sets. The target is the target of the application.
 type ResourceTemplateSpec struct {
-	// Template is the object to run on the target, of any kind.
+	// template is the object that Portico applies on the target. It may be of any kind.
+	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
 	Template runtime.RawExtension `json:"template"`
 
-	// Secrets in this namespace to propagate next to the object.
+	// secrets lists the Secrets of this namespace that are copied to the object's
+	// namespace on the target.
+	// +listType=atomic
 	// +optional
 	Secrets []corev1.LocalObjectReference `json:"secrets,omitempty"`
 
-	// Readiness is an expression in CEL that tells whether the object on the
-	// target works, which is "object" there, such as
-	// "object.status.phase == 'Running'". Without it the object's kind decides.
+	// readiness is a CEL expression that is true when the object on the target is
+	// ready. Its variable "object" is that object, for example
+	// "object.status.phase == 'Running'". Default: the rule for the object's kind.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Readiness string `json:"readiness,omitempty"`
 
-	// Observe says what of the object on the target is shown in the resource's
-	// status: its Status, which is the default, or the Full object.
+	// observe selects the part of the object on the target that the resource's status
+	// shows: Status, which is the default, or Full.
 	// +kubebuilder:validation:Enum=Status;Full
 	// +optional
 	Observe ObservePolicy `json:"observe,omitempty"`
 }
 
-// KubernetesApplicationSpec says which resources make the application and
-// which targets it may run on.
+// KubernetesApplicationSpec is the resources of the application, and the targets on which
+// they may run.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) == has(oldSelf.clusterSelector) && (!has(self.clusterSelector) || self.clusterSelector == oldSelf.clusterSelector)",fieldPath=".clusterSelector",message="cannot change, because every resource would have to move; delete and re-create the KubernetesApplication"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) && has(self.clusterSelector.matchLabels) && has(oldSelf.clusterSelector) && has(oldSelf.clusterSelector.matchLabels) ? self.clusterSelector.matchLabels == oldSelf.clusterSelector.matchLabels : (!has(self.clusterSelector) || !has(self.clusterSelector.matchLabels) || size(self.clusterSelector.matchLabels) == 0) && (!has(oldSelf.clusterSelector) || !has(oldSelf.clusterSelector.matchLabels) || size(oldSelf.clusterSelector.matchLabels) == 0)",fieldPath=".clusterSelector",message="cannot change, because every resource would have to move; delete and re-create the KubernetesApplication"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterSelector) && has(self.clusterSelector.matchExpressions) && has(oldSelf.clusterSelector) && has(oldSelf.clusterSelector.matchExpressions) ? self.clusterSelector.matchExpressions == oldSelf.clusterSelector.matchExpressions : (!has(self.clusterSelector) || !has(self.clusterSelector.matchExpressions) || size(self.clusterSelector.matchExpressions) == 0) && (!has(oldSelf.clusterSelector) || !has(oldSelf.clusterSelector.matchExpressions) || size(oldSelf.clusterSelector.matchExpressions) == 0)",fieldPath=".clusterSelector",message="cannot change, because every resource would have to move; delete and re-create the KubernetesApplication"
 type KubernetesApplicationSpec struct {
-	// ResourceSelector selects the application's resources by label. It is
-	// documentation: membership follows from the templates.
+	// resourceSelector selects the application's resources by label. Portico does not use
+	// it: the templates define the resources.
 	// +optional
 	ResourceSelector *metav1.LabelSelector `json:"resourceSelector,omitempty"`
 
-	// ClusterSelector selects the KubernetesTargets in this namespace the
-	// application may run on. Empty selects all. Immutable.
+	// clusterSelector selects the KubernetesTargets of this namespace on which the
+	// application may run. An empty selector selects all. It is immutable.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// ClusterRef names the KubernetesTarget the application runs on. The
-	// scheduler sets it, and changes it when it is asked to move the application.
+	// clusterRef names the KubernetesTarget of the application. The scheduler sets it, and
+	// changes it when the application moves.
 	// +optional
 	ClusterRef *TargetReference `json:"clusterRef,omitempty"`
 
-	// Tolerations let the application be scheduled to targets with matching
-	// taints.
+	// tolerations allow the application on targets with matching taints.
 	// +listType=atomic
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// ResourceTemplates of the application. Empty for the applications
-	// Portico makes from native objects.
+	// resourceTemplates are the templates of the application's resources. An application
+	// of native objects has none.
+	// +listType=atomic
 	// +optional
 	ResourceTemplates []ResourceTemplate `json:"resourceTemplates,omitempty"`
 }
 
-// KubernetesApplicationStatus sums up the application's resources.
+// KubernetesApplicationStatus is a summary of the states of the application's resources.
 type KubernetesApplicationStatus struct {
-	// Conditions: Scheduled, Synced, Ready.
+	// conditions are Scheduled, Synced and Ready.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// State in one word: Pending, Scheduled, PartiallySubmitted, Submitted,
-	// Failed or Deleting.
+	// state is Pending, Scheduled, PartiallySubmitted, Submitted, Failed or Deleting.
 	// +optional
 	State ResourceState `json:"state,omitempty"`
 
-	// DesiredResources is the number of resources the application has.
+	// desiredResources is the number of resources of the application.
 	// +optional
 	// +kubebuilder:default=0
 	DesiredResources int32 `json:"desiredResources"`
 
-	// SubmittedResources is the number of them that were applied on the target.
+	// submittedResources is the number of resources that are applied on the target.
 	// +optional
 	// +kubebuilder:default=0
 	SubmittedResources int32 `json:"submittedResources"`
 }
 
 // KubernetesApplication is a unit of scheduling: all its resources run on one
-// target. This version is S0's; it is stored, and reads, as v1alpha2, which calls
-// a cluster a target.
+// target. This is the version of S0. It is stored as v1alpha2, in which clusterSelector
+// is targetSelector and clusterRef is targetRef.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -130,10 +136,16 @@ type KubernetesApplicationStatus struct {
 // +kubebuilder:printcolumn:name="SYNCED",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Synced')].status"
 // +kubebuilder:printcolumn:name="AGE",type="date",priority=1,JSONPath=".metadata.creationTimestamp"
 type KubernetesApplication struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   KubernetesApplicationSpec   `json:"spec"`
+	// spec is the desired state.
+	// +required
+	Spec KubernetesApplicationSpec `json:"spec"`
+	// status is the observed state.
+	// +optional
 	Status KubernetesApplicationStatus `json:"status,omitempty"`
 }
 

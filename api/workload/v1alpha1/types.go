@@ -10,69 +10,72 @@ import (
 
 // TargetReference names a KubernetesTarget in the same namespace.
 type TargetReference struct {
-	// Name of the KubernetesTarget.
+	// name of the KubernetesTarget.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 }
 
-// KubernetesApplicationResourceSpec says what runs where.
+// KubernetesApplicationResourceSpec is an object and its target.
 //
 // +kubebuilder:validation:XValidation:rule="self.template.apiVersion == oldSelf.template.apiVersion",fieldPath=".template",message="apiVersion cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="self.template.kind == oldSelf.template.kind",fieldPath=".template",message="kind cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="self.template.metadata.name == oldSelf.template.metadata.name",fieldPath=".template",message="metadata.name cannot change, because the object on the target would be orphaned; delete and re-create the KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.targetRef) || !has(self.targetRef) || self.targetRef.name == oldSelf.targetRef.name || (has(self.leavingTargetRef) && self.leavingTargetRef.name == oldSelf.targetRef.name)",fieldPath=".targetRef",message="cannot change once set, because the object on the old target would be orphaned; drain the target, or delete and re-create the KubernetesApplicationResource"
 type KubernetesApplicationResourceSpec struct {
-	// Template is the object to run on the target, of any kind, preserved
-	// whole. Its apiVersion, kind, name and namespace are immutable. An object
-	// of a namespaced kind that names no namespace goes to "default".
+	// template is the object that Portico applies on the target. It may be of any
+	// kind, and all its fields are kept. Its apiVersion, kind, name and namespace are
+	// immutable. The default namespace of a namespaced kind is "default".
+	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:EmbeddedResource
 	Template runtime.RawExtension `json:"template"`
 
-	// TargetRef names the KubernetesTarget the object runs on. The scheduler
-	// sets it. It changes when the object moves, and is unset when the target is
-	// released.
+	// targetRef names the KubernetesTarget of the object. The scheduler sets it. It
+	// changes when the object moves, and it is removed when the target is released.
 	// +optional
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
 
-	// LeavingTargetRef names the KubernetesTarget the object ran on before, while
-	// it is moving to TargetRef: it is deleted there once it is ready here.
+	// leavingTargetRef names the previous KubernetesTarget while the object moves to
+	// targetRef. Portico deletes the object there when it is ready on the new target.
 	// +optional
 	LeavingTargetRef *TargetReference `json:"leavingTargetRef,omitempty"`
 
-	// TargetSelector selects the KubernetesTarget of a resource that belongs to
-	// no application (S4).
+	// targetSelector selects the KubernetesTarget of a resource without an
+	// application (S4).
 	// +optional
 	TargetSelector *metav1.LabelSelector `json:"targetSelector,omitempty"`
 
-	// Secrets in this namespace to propagate to the object's namespace on the
-	// target, before the object, each as "<resource>-<secret>".
+	// secrets lists the Secrets of this namespace that are copied to the object's
+	// namespace on the target before the object. The name of a copy is
+	// "<resource>-<secret>".
+	// +listType=atomic
 	// +optional
 	Secrets []corev1.LocalObjectReference `json:"secrets,omitempty"`
 
-	// Dependencies are Secrets and ConfigMaps in this namespace that travel in
-	// the same way. Portico lists here what the Pods of a native object refer to.
+	// dependencies lists the Secrets and ConfigMaps of this namespace that are copied in
+	// the same way. Portico lists here the references of a native object's Pods.
 	// +listType=map
 	// +listMapKey=kind
 	// +listMapKey=name
 	// +optional
 	Dependencies []Dependency `json:"dependencies,omitempty"`
 
-	// Readiness is an expression in CEL that tells whether the object on the
-	// target works, which is "object" there, such as
-	// "object.status.phase == 'Running'". Without it the object's kind decides.
+	// readiness is a CEL expression that is true when the object on the target is
+	// ready. Its variable "object" is that object, for example
+	// "object.status.phase == 'Running'". Default: the rule for the object's kind.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Readiness string `json:"readiness,omitempty"`
 
-	// Observe says what of the object on the target is shown in the status: its
-	// Status, which is the default, or the Full object.
+	// observe selects the part of the object on the target that the status shows:
+	// Status, which is the default, or Full.
 	// +kubebuilder:validation:Enum=Status;Full
 	// +optional
 	Observe ObservePolicy `json:"observe,omitempty"`
 }
 
-// ObservePolicy is what of an object on a target is shown on the hub.
+// ObservePolicy selects the part of an object on a target that the hub shows.
 type ObservePolicy string
 
 // The policies of observing.
@@ -81,87 +84,89 @@ const (
 	ObserveFull   ObservePolicy = "Full"
 )
 
-// DriftPolicy is what becomes of what somebody changes on a target, by hand, of
-// what Portico applied there. It is the value of DriftAnnotation.
+// DriftPolicy says what Portico does when someone changes, on the target, a field that
+// Portico applied. It is the value of DriftAnnotation.
 type DriftPolicy string
 
 // The policies of drift.
 const (
-	// DriftCorrect changes it back. It is the default.
+	// DriftCorrect restores the field. It is the default.
 	DriftCorrect DriftPolicy = "Correct"
-	// DriftReport leaves it, and tells.
+	// DriftReport keeps the change, and reports it.
 	DriftReport DriftPolicy = "Report"
 )
 
-// Dependency is something that an object needs next to it on its target.
+// Dependency is a Secret or ConfigMap that an object needs on its target.
 type Dependency struct {
-	// Kind of what is needed.
+	// kind is Secret or ConfigMap.
+	// +required
 	// +kubebuilder:validation:Enum=Secret;ConfigMap
 	Kind string `json:"kind"`
-	// Name of what is needed, in the resource's namespace on the hub.
+	// name of the Secret or ConfigMap in the resource's namespace on the hub.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// Optional is true when the object does not wait for it.
+	// optional is true if the object is applied without the dependency.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
-	// Native is true when it is labelled to travel by itself, under its own name.
-	// The object then waits for it, and takes no copy of it along.
+	// native is true if the dependency is labelled itself, and is applied on the target
+	// under its own name. The object then waits for it, and there is no copy.
 	// +optional
 	Native bool `json:"native,omitempty"`
 }
 
-// KubernetesApplicationResourceStatus is what became of the object.
+// KubernetesApplicationResourceStatus is the state of the object on its target.
 type KubernetesApplicationResourceStatus struct {
-	// Conditions: Scheduled, TargetReachable, SecretsReady, Synced, Ready; and
-	// Drifted and Observed, where they were asked for.
+	// conditions are Scheduled, TargetReachable, SecretsReady, Synced and Ready. Drifted
+	// and Observed exist if the drift policy or spec.observe asks for them.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ContentRevision counts, for a Secret or ConfigMap that travels by itself,
-	// how often what is in it changed on the target. It says nothing of what that is.
+	// contentRevision is the number of changes of the data of a Secret or ConfigMap on
+	// the target, if the Secret or ConfigMap is labelled itself.
 	// +optional
 	ContentRevision int64 `json:"contentRevision,omitempty"`
 
-	// State in one word: Pending, Scheduled, Submitted, Failed or Deleting.
+	// state is Pending, Scheduled, Submitted, Failed or Deleting.
 	// +optional
 	State ResourceState `json:"state,omitempty"`
 
-	// Target that Remote and the condition Ready speak of. While an object moves
-	// that is the one it leaves, until it is ready on the other.
+	// target is the target of status.remote and of the condition Ready. While the object
+	// moves, it is the previous target, until the object is ready on the new target.
 	// +optional
 	Target string `json:"target,omitempty"`
 
-	// Remote is the status of the object on the target, verbatim.
+	// remote is a copy of the status of the object on the target.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Remote *apiextensionsv1.JSON `json:"remote,omitempty"`
 
-	// RemoteUID is the UID of the object on the target that was last known to be
-	// this resource's.
+	// remoteUID is the UID of the last object on the target that belonged to this
+	// resource.
 	// +optional
 	RemoteUID types.UID `json:"remoteUID,omitempty"`
 
-	// ObservedHubGeneration is the generation of the native object on the hub
-	// that the target has fully observed, so that Remote speaks of it or a
-	// later one. 0 while it has observed none.
+	// observedHubGeneration is the generation of the native object on the hub that the
+	// target has observed. The status in remote is of this generation or of a later one.
+	// It is 0 before the first observation.
 	// +optional
 	ObservedHubGeneration int64 `json:"observedHubGeneration,omitempty"`
 
-	// Drift lists what was changed on the target of what was applied there, and is
-	// left so, because drift is only reported. No more than 20 fields are listed.
+	// drift lists the applied fields that were changed on the target, if the drift policy
+	// is Report. It lists at most 20 fields.
 	// +listType=atomic
 	// +optional
 	Drift []Drift `json:"drift,omitempty"`
 
-	// Observed is the whole object on the target, but for its managed fields, when
-	// spec.observe is Full. What is secret in it is redacted.
+	// observed is the object on the target without its managed fields, if spec.observe is
+	// Full. Secret values are redacted.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Observed *apiextensionsv1.JSON `json:"observed,omitempty"`
 
-	// Ownership says who set which fields of Observed.
+	// ownership lists the field managers of status.observed.
 	// +listType=atomic
 	// +optional
 	Ownership []FieldOwner `json:"ownership,omitempty"`
@@ -169,27 +174,31 @@ type KubernetesApplicationResourceStatus struct {
 
 // Drift is a field that was changed on a target.
 type Drift struct {
-	// Path of the field, such as .spec.replicas; "." is the whole object.
+	// path of the field, such as .spec.replicas. The path "." is the whole object.
+	// +required
 	Path string `json:"path"`
-	// Desired value, if there is one. What is secret is redacted, and what is long
-	// is cut.
+	// desired is the applied value, if there is one. Secret values are redacted, and long
+	// values are shortened.
 	// +optional
 	Desired string `json:"desired,omitempty"`
-	// Observed value, if there is one; the same holds for it.
+	// observed is the value on the target, if there is one, in the same form.
 	// +optional
 	Observed string `json:"observed,omitempty"`
-	// Manager that set it, as the target calls it, if that is known.
+	// manager is the field manager on the target that set the value, if it is known.
 	// +optional
 	Manager string `json:"manager,omitempty"`
-	// FirstSeenTime is when the field was first seen to differ.
+	// firstSeenTime is the time at which the difference was first observed.
+	// +required
 	FirstSeenTime metav1.Time `json:"firstSeenTime"`
 }
 
-// FieldOwner is who set some fields of an object.
+// FieldOwner is a field manager with its fields.
 type FieldOwner struct {
-	// Manager of the fields, as the target calls it.
+	// manager is the name of the field manager on the target.
+	// +required
 	Manager string `json:"manager"`
-	// Fields that it set, in the form that managed fields have.
+	// fields is the set of its fields, in the format of metadata.managedFields.
+	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Fields apiextensionsv1.JSON `json:"fields"`
 }
@@ -199,6 +208,8 @@ type FieldOwner struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=crossplane,shortName=kar
+// +kubebuilder:selectablefield:JSONPath=`.spec.targetRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.leavingTargetRef.name`
 // +kubebuilder:printcolumn:name="TEMPLATE-KIND",type="string",JSONPath=".spec.template.kind"
 // +kubebuilder:printcolumn:name="TEMPLATE-NAME",type="string",JSONPath=".spec.template.metadata.name"
 // +kubebuilder:printcolumn:name="CLUSTER",type="string",JSONPath=".spec.targetRef.name"
@@ -207,10 +218,16 @@ type FieldOwner struct {
 // +kubebuilder:printcolumn:name="SYNCED",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Synced')].status"
 // +kubebuilder:printcolumn:name="AGE",type="date",priority=1,JSONPath=".metadata.creationTimestamp"
 type KubernetesApplicationResource struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   KubernetesApplicationResourceSpec   `json:"spec"`
+	// spec is the desired state.
+	// +required
+	Spec KubernetesApplicationResourceSpec `json:"spec"`
+	// status is the observed state.
+	// +optional
 	Status KubernetesApplicationResourceStatus `json:"status,omitempty"`
 }
 
@@ -223,91 +240,127 @@ type KubernetesApplicationResourceList struct {
 	Items           []KubernetesApplicationResource `json:"items"`
 }
 
-// ClusterReference names the resource that stands for a managed cluster.
+// ClusterReference names the resource that represents a managed cluster.
 type ClusterReference struct {
-	// APIVersion of the resource.
+	// apiVersion of the resource.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	APIVersion string `json:"apiVersion"`
-	// Kind of the resource: any cluster-scoped managed resource (S1), or Cluster
-	// of cluster.x-k8s.io in the target's own namespace.
+	// kind of the resource: any cluster-scoped managed resource (S1), or Cluster of
+	// cluster.x-k8s.io in the namespace of the KubernetesTarget.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	Kind string `json:"kind"`
-	// Name of the resource.
+	// name of the resource.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 }
 
-// Allowance narrows what may be sent to a target.
+// SecretReference names a Secret.
+//
+// +structType=atomic
+type SecretReference struct {
+	// name of the Secret.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// namespace of the Secret. Default: the namespace of the KubernetesTarget. A user who
+	// sets it needs the right to get the Secret there.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Allowance restricts the objects that may be sent to a target.
 type Allowance struct {
-	// Kinds that may be sent. A group or kind may end in a star, which stands for
-	// any rest. Empty allows every kind that has namespaces; a kind that has none
-	// has to be named in full to be allowed.
+	// kinds lists the allowed kinds. A group or kind may end in "*", which matches any
+	// suffix. An empty list allows every namespaced kind. A cluster-scoped kind is allowed
+	// only if it is listed without "*".
 	// +listType=atomic
 	// +optional
 	Kinds []metav1.GroupKind `json:"kinds,omitempty"`
-	// Namespaces on the target that may be sent to; "team-*" stands for all that
-	// begin with "team-". Empty allows all but kube-* and Portico's own, which
-	// have to be named to be allowed.
+	// namespaces lists the allowed namespaces on the target. "team-*" matches every name
+	// with the prefix "team-". An empty list allows all namespaces except kube-* and
+	// Portico's own namespace, which are allowed only if they are listed.
 	// +listType=set
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// Impersonation is who Portico acts as on a target. "{namespace}" in a value
-// stands for the namespace of the target on the hub.
+// Impersonation is the user that Portico impersonates on a target. "{namespace}" in a
+// value is replaced by the namespace of the KubernetesTarget.
 type Impersonation struct {
-	// User to act as.
+	// user is the name of the impersonated user.
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	User string `json:"user"`
-	// Groups the user is in.
+	// groups are the groups of the impersonated user.
 	// +listType=set
 	// +optional
 	Groups []string `json:"groups,omitempty"`
 }
 
-// KubernetesTargetSpec says how to reach a cluster, and who may go there.
+// KubernetesTargetSpec is the connection to a cluster, and the objects that it accepts.
 type KubernetesTargetSpec struct {
-	// ClusterRef names the managed cluster to publish. Portico copies its
-	// connection Secret here and sets ConnectionSecretRef, which wins where both
-	// are given.
+	// clusterRef names the managed cluster to publish. Portico copies its connection
+	// Secret to the place in spec.connection, and sets spec.connectionSecretRef to a copy in
+	// this namespace. If the user sets spec.connectionSecretRef, clusterRef is not used.
 	// +optional
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
 
-	// ConnectionSecretRef names the Secret in this namespace that holds the
-	// connection: a kubeconfig, or an endpoint with clusterCA and either
-	// clientCert and clientKey, token, or username and password.
+	// connectionSecretRef names the Secret with the connection. Its keys are kubeconfig,
+	// or endpoint and clusterCA with either clientCert and clientKey, or token, or username
+	// and password. Users with access to Secrets or Pods of this namespace can use the
+	// credential directly, without the limits of allow and impersonate.
 	// +optional
-	ConnectionSecretRef *corev1.LocalObjectReference `json:"connectionSecretRef,omitempty"`
+	ConnectionSecretRef *SecretReference `json:"connectionSecretRef,omitempty"`
 
-	// Unschedulable keeps new applications away; those that are here stay.
+	// connection is the place of the copy of the managed cluster's connection Secret:
+	// Copy, in this namespace, or Private, in Portico's own namespace. Default: the value
+	// of the manager's flag --default-connection.
+	// +kubebuilder:validation:Enum=Copy;Private
+	// +optional
+	Connection ConnectionPolicy `json:"connection,omitempty"`
+
+	// unschedulable excludes the target for new applications. Applications on it remain.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
 
-	// Taints keep away applications that do not tolerate them, as a node's do
-	// Pods. NoSchedule keeps new ones away, PreferNoSchedule if there is another
-	// target; NoExecute counts as NoSchedule.
+	// taints exclude the target for new applications that do not tolerate them, like the
+	// taints of a node for Pods. With PreferNoSchedule the target is used if there is no
+	// other. NoExecute has the effect of NoSchedule.
 	// +listType=atomic
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// Allow narrows what may be sent to the cluster.
+	// allow restricts the objects that may be sent to the cluster.
 	// +optional
 	Allow *Allowance `json:"allow,omitempty"`
 
-	// Impersonate makes Portico act on the cluster as somebody with fewer rights
-	// than the connection Secret gives.
+	// impersonate makes Portico impersonate a user with fewer rights than the credential
+	// of the connection Secret has.
 	// +optional
 	Impersonate *Impersonation `json:"impersonate,omitempty"`
 
-	// DryRun says when the cluster is asked, as a dry run, whether it would take
-	// what somebody applies on the hub, so that they read its refusal at once:
-	// Always, which is the default, or Never.
+	// dryRun is Always or Never. With Always, which is the default, admission on the hub
+	// applies objects on the cluster as a dry run, so that users read its refusal at once.
 	// +kubebuilder:validation:Enum=Always;Never
 	// +optional
 	DryRun DryRunPolicy `json:"dryRun,omitempty"`
 }
 
-// DryRunPolicy is when a target is asked before something is accepted for it.
+// ConnectionPolicy is the place of the copy of a managed cluster's connection.
+type ConnectionPolicy string
+
+// The policies of connections.
+const (
+	// ConnectionCopy keeps it in the namespace of the target.
+	ConnectionCopy ConnectionPolicy = "Copy"
+	// ConnectionPrivate keeps it in Portico's own namespace.
+	ConnectionPrivate ConnectionPolicy = "Private"
+)
+
+// DryRunPolicy says whether admission applies objects on the target as a dry run.
 type DryRunPolicy string
 
 // The policies of dry runs.
@@ -316,57 +369,69 @@ const (
 	DryRunNever  DryRunPolicy = "Never"
 )
 
-// KubernetesTargetStatus is what is known of the cluster.
+// KubernetesTargetStatus is the observed state of the cluster.
 type KubernetesTargetStatus struct {
-	// Conditions: TargetReachable, Synced, Ready.
+	// conditions are TargetReachable, Synced and Ready. CredentialValid exists if the
+	// expiry of the credential is known, and Published if the publish policies denied a
+	// change of the target's claim.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Cluster that is published: the managed cluster's kind and name, or the host
-	// of the connection Secret's endpoint.
+	// cluster is the kind and name of the managed cluster, or the host in the connection
+	// Secret's endpoint.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
-	// ServerVersion is the target's Kubernetes version, such as v1.36.3.
+	// clusterID is a digest of the endpoint and the CA in the connection Secret. It is the
+	// same for all targets with this endpoint, in any namespace and with any credential.
+	// The cluster cannot influence it.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// serverVersion is the target's Kubernetes version, such as v1.36.3.
 	// +optional
 	ServerVersion string `json:"serverVersion,omitempty"`
 
-	// LastContactTime is when the target last answered before it stopped, or when
-	// it began to answer.
+	// lastContactTime is the time of the last response, if the target is unreachable, or
+	// the time since which it has been reachable.
 	// +optional
 	LastContactTime *metav1.Time `json:"lastContactTime,omitempty"`
 
-	// CredentialExpiryTime is when the connection Secret's client certificate or
-	// token ends, where that can be known.
+	// credentialExpiryTime is the expiry of the client certificate or token in the
+	// connection Secret, if it is known.
 	// +optional
 	CredentialExpiryTime *metav1.Time `json:"credentialExpiryTime,omitempty"`
 
-	// LeftBehind lists objects of resources that were given up while the target was
-	// away, the latest last, and at most 50. One goes from the list when it is a
-	// resource's again.
+	// leftBehind lists the objects of resources that were released while the target was
+	// unreachable: at most 50, the latest last. An object is removed from the list when it
+	// belongs to a resource again.
 	// +listType=atomic
 	// +optional
-	LeftBehind []LeftObject `json:"leftBehind,omitempty"`
+	LeftBehind []OrphanedObject `json:"leftBehind,omitempty"`
 }
 
-// LeftObject is an object that stayed on a target.
-type LeftObject struct {
-	// Object in words, such as "Deployment shop/web".
+// OrphanedObject is an object that remained on a target.
+type OrphanedObject struct {
+	// object is the kind, namespace and name, such as "Deployment shop/web".
+	// +required
 	Object string `json:"object"`
-	// Resource it was of, in the namespace of the target.
+	// resource is the name of its KubernetesApplicationResource.
+	// +required
 	Resource string `json:"resource"`
-	// Time it was given up.
+	// time is the time of the release.
+	// +required
 	Time metav1.Time `json:"time"`
 }
 
-// KubernetesTarget publishes a cluster to a namespace: applications of that
-// namespace may be scheduled to it (S1).
+// KubernetesTarget publishes a cluster to a namespace. Applications of that namespace
+// may be scheduled to it (S1).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=crossplane,shortName=kt
+// +kubebuilder:selectablefield:JSONPath=`.spec.connectionSecretRef.name`
 // +kubebuilder:printcolumn:name="CLUSTER",type="string",JSONPath=".status.cluster"
 // +kubebuilder:printcolumn:name="REACHABLE",type="string",JSONPath=".status.conditions[?(@.type=='TargetReachable')].status"
 // +kubebuilder:printcolumn:name="VERSION",type="string",JSONPath=".status.serverVersion"
@@ -375,10 +440,16 @@ type LeftObject struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="UNSCHEDULABLE",type="boolean",JSONPath=".spec.unschedulable",priority=1
 type KubernetesTarget struct {
-	metav1.TypeMeta   `json:",inline"`
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   KubernetesTargetSpec   `json:"spec"`
+	// spec is the desired state.
+	// +required
+	Spec KubernetesTargetSpec `json:"spec"`
+	// status is the observed state.
+	// +optional
 	Status KubernetesTargetStatus `json:"status,omitempty"`
 }
 

@@ -27,9 +27,19 @@ const (
 	// FrontDoor is FrontDoorLabel's only value.
 	FrontDoor = "true"
 
+	// ConnectionLabel marks the Secrets in Portico's own namespace that keep
+	// connections of targets.
+	ConnectionLabel = Group + "/connection"
+	// ConnectionLabelPrivate is ConnectionLabel's only value.
+	ConnectionLabelPrivate = "private"
+
 	// ManagedByLabel is on every object Portico makes on a target; its value
 	// is the identity of the hub, the UID of its namespace kube-system.
 	ManagedByLabel = Group + "/managed-by"
+	// HubNamespaceLabel is on every object Portico makes on a target; its value is
+	// the namespace, on the hub, of the resource that the object belongs to. Portico
+	// watches the objects of each namespace by it.
+	HubNamespaceLabel = Group + "/hub-namespace"
 )
 
 // Annotations on the hub.
@@ -70,9 +80,16 @@ const (
 	// ObserveAnnotation on a native object is spec.observe of its
 	// KubernetesApplicationResource: see ObservePolicy.
 	ObserveAnnotation = Group + "/observe"
+	// AdoptExistingAnnotation on a namespace that opts in, with the value "true",
+	// also opts in the Deployments and Services that were there before.
+	AdoptExistingAnnotation = Group + "/adopt-existing"
 	// IntentAnnotation records what admission alone can tell: which of the
 	// fields the hub allocates were the user's own. See kinds.Intent.
 	IntentAnnotation = Group + "/intent"
+	// FenceHolderAnnotation on the Lease of the leader election names the process that
+	// leads this hub, as the Leases on targets do. The next leader takes those over
+	// from it.
+	FenceHolderAnnotation = Group + "/fence-holder"
 	// TemplatedAnnotation on a KubernetesApplicationResource lists the labels and
 	// annotations that its application's template gave it, so that those that the
 	// template no longer has are told from those of others; it is there, and empty,
@@ -87,6 +104,9 @@ const (
 	// CopiedFromAnnotation on a Secret names the managed cluster whose connection
 	// Portico copied there for a KubernetesTarget that names it in clusterRef.
 	CopiedFromAnnotation = Group + "/copied-from"
+	// ConnectionOfAnnotation on a Secret in Portico's own namespace names the
+	// KubernetesTarget, by namespace and name, whose connection it keeps.
+	ConnectionOfAnnotation = Group + "/connection-of"
 )
 
 // AggregateToPorticoLabel on a ClusterRole, with the value "true", gives Portico
@@ -111,7 +131,7 @@ const (
 	// CopyAnnotation is on the Secrets and ConfigMaps that were propagated for an
 	// object; it names the original on the hub.
 	CopyAnnotation = Group + "/copy-of"
-	// ContentAnnotation is on a Secret or ConfigMap that travels under its own
+	// ContentAnnotation is on a Secret or ConfigMap that is sent under its own
 	// name; it counts the states of what is in it, and tells them apart.
 	ContentAnnotation = Group + "/content"
 	// EnvironmentAnnotation is in a Pod template whose Pods are replaced when
@@ -156,6 +176,17 @@ const (
 	DeletionOrphan DeletionPolicy = "Orphan"
 )
 
+// Selectable fields of the CustomResourceDefinitions, for field selectors.
+const (
+	// TargetField of a KubernetesApplicationResource names its target.
+	TargetField = "spec.targetRef.name"
+	// LeavingTargetField of a KubernetesApplicationResource names the target that its
+	// object is leaving.
+	LeavingTargetField = "spec.leavingTargetRef.name"
+	// ConnectionSecretField of a KubernetesTarget names its connection Secret.
+	ConnectionSecretField = "spec.connectionSecretRef.name"
+)
+
 // RemoteLoadBalancerClass keeps the hub's cloud controller away from a Service
 // of type LoadBalancer that runs on a target.
 const RemoteLoadBalancerClass = Group + "/remote"
@@ -186,6 +217,7 @@ const (
 	TargetManager      = "portico-target"
 	PublishManager     = "portico-publish"
 	ClaimManager       = "portico-claim"
+	OptInManager       = "portico-opt-in"
 )
 
 // Keys of a connection Secret (S1, S3). A kubeconfig wins over the others.
@@ -213,12 +245,19 @@ const (
 	SecretsReady = "SecretsReady"
 	// TargetReachable says whether the target answers, and since when not.
 	TargetReachable = "TargetReachable"
+	// Published says whether the target of a claim is as the claim asks. It is
+	// there only once the publish policies refused a change of the claim.
+	Published = "Published"
 	// Drifted says whether the object on the target was changed there, and is left
 	// so. It is there only where drift is reported, not corrected.
 	Drifted = "Drifted"
 	// Observed says whether the whole object on the target is shown. It is there
 	// only where that was asked for.
 	Observed = "Observed"
+	// Fenced says whether this hub holds its Lease on the target's cluster, so that no
+	// other Portico of the same identity writes there. It is Unknown where the
+	// connection has no right to the Lease.
+	Fenced = "Fenced"
 	// CredentialValid says when a target's credential ends, where that can be
 	// known, and whether that is soon, or past.
 	CredentialValid = "CredentialValid"
@@ -226,91 +265,193 @@ const (
 
 // Condition reasons, which are also the reasons of events.
 const (
-	ReasonScheduled        = "Scheduled"
+	// ReasonScheduled says that a target was chosen.
+	ReasonScheduled = "Scheduled"
+	// ReasonNoMatchingTarget says that no target matches; the message gives the reason for
+	// each.
 	ReasonNoMatchingTarget = "NoMatchingTarget"
-	ReasonNotScheduled     = "NotScheduled"
-	ReasonCannotMove       = "CannotMove"
-	ReasonTargetReleased   = "TargetReleased"
-	ReasonDeniedByPolicy   = "DeniedByPolicy"
-	ReasonPolicyFailed     = "PolicyFailed"
+	// ReasonNotScheduled says that nothing was sent, because no target was chosen yet.
+	ReasonNotScheduled = "NotScheduled"
+	// ReasonMoving says that a resource has another target, and is not ready there yet.
+	ReasonMoving = "Moving"
+	// ReasonCannotMove says that an application shall leave its target, and no other
+	// matches.
+	ReasonCannotMove = "CannotMove"
+	// ReasonTargetReleased says that the target was deleted and its objects were given up.
+	ReasonTargetReleased = "TargetReleased"
+	// ReasonDeniedByPolicy says that a policy denies the object.
+	ReasonDeniedByPolicy = "DeniedByPolicy"
+	// ReasonPolicyFailed says that a policy could not be evaluated, and its
+	// failurePolicy is Fail.
+	ReasonPolicyFailed = "PolicyFailed"
 
-	ReasonApplied           = "Applied"
-	ReasonRefused           = "Refused"
+	// ReasonApplied says that the object is applied on the target.
+	ReasonApplied = "Applied"
+	// ReasonRefused says that the target refused the object; the message quotes the
+	// target.
+	ReasonRefused = "Refused"
+	// ReasonOwnershipConflict says that the object, on the target or on the hub, belongs
+	// to somebody else, and was not touched.
 	ReasonOwnershipConflict = "OwnershipConflict"
-	// ReasonFieldConflict says that somebody else applies fields of the object.
-	ReasonFieldConflict    = "FieldConflict"
-	ReasonNotAllowed       = "NotAllowed"
-	ReasonUnknownKind      = "UnknownKind"
-	ReasonInvalidTemplate  = "InvalidTemplate"
-	ReasonApplying         = "Applying"
-	ReasonWithdrawing      = "Withdrawing"
+	// ReasonFieldConflict says that somebody else applies fields of the object on the
+	// target.
+	ReasonFieldConflict = "FieldConflict"
+	// ReasonNotAllowed says that spec.allow of the target excludes the object.
+	ReasonNotAllowed = "NotAllowed"
+	// ReasonUnknownKind says that the cluster does not have the kind.
+	ReasonUnknownKind = "UnknownKind"
+	// ReasonInvalidTemplate says that the template cannot be read, or that a setting of
+	// the object is malformed.
+	ReasonInvalidTemplate = "InvalidTemplate"
+	// ReasonApplying says that the object waits for another object that is sent first.
+	ReasonApplying = "Applying"
+	// ReasonNamespaceInUse: a Namespace is not deleted on the target while it holds
+	// objects of others.
+	ReasonNamespaceInUse = "NamespaceInUse"
+	// ReasonWithdrawing says that the object is being deleted on the target.
+	ReasonWithdrawing = "Withdrawing"
+	// ReasonPartiallyApplied says that some resources of an application are not applied.
 	ReasonPartiallyApplied = "PartiallyApplied"
 
-	// Why something that an object needs is not next to it.
+	// ReasonDependencyMissing says that a Secret or ConfigMap that the object needs does
+	// not exist on the hub.
 	ReasonDependencyMissing = "DependencyMissing"
-	ReasonNeverSent         = "NeverSent"
-	ReasonNoNamespace       = "NoNamespace"
+	// ReasonNeverSent says that the object needs a Secret or ConfigMap that is never sent,
+	// such as a token of the hub.
+	ReasonNeverSent = "NeverSent"
+	// ReasonNoNamespace says that an object without a namespace cannot have Secrets next
+	// to it.
+	ReasonNoNamespace = "NoNamespace"
 
-	// Whether the object on the target was changed there by others.
+	// ReasonChangedOnTarget says that somebody changed the object on the target, and
+	// the change is left.
 	ReasonChangedOnTarget = "ChangedOnTarget"
+	// ReasonDeletedOnTarget says that somebody deleted the object on the target, and
+	// it is not created again.
 	ReasonDeletedOnTarget = "DeletedOnTarget"
-	ReasonUnchanged       = "Unchanged"
+	// ReasonUnchanged says that the object on the target is as it was applied.
+	ReasonUnchanged = "Unchanged"
 
-	// Whether all of it is shown.
+	// ReasonObserved says that status.observed holds the whole object.
 	ReasonObserved = "Observed"
+	// ReasonTooLarge says that the object is too large to be shown.
 	ReasonTooLarge = "TooLarge"
 
-	ReasonAvailable   = "Available"
+	// ReasonAvailable says that the object works.
+	ReasonAvailable = "Available"
+	// ReasonProgressing says that the object does not work yet.
 	ReasonProgressing = "Progressing"
-	ReasonFailed      = "Failed"
-	// ReasonReadinessFailed says that the expression that tells whether an object
-	// works cannot be evaluated.
+	// ReasonFailed says that the object does not work, and waiting does not help.
+	ReasonFailed = "Failed"
+	// ReasonReadinessFailed says that the expression in spec.readiness cannot be
+	// evaluated.
 	ReasonReadinessFailed = "ReadinessFailed"
 
-	ReasonReachable         = "Reachable"
-	ReasonUnreachable       = "Unreachable"
-	ReasonConnecting        = "Connecting"
-	ReasonTargetMissing     = "TargetMissing"
-	ReasonSecretMissing     = "SecretMissing"
+	// ReasonReachable says that the target answers.
+	ReasonReachable = "Reachable"
+	// ReasonUnreachable says that the target does not answer.
+	ReasonUnreachable = "Unreachable"
+	// ReasonProbeFailed says that the target did not answer the last probe. Nothing else
+	// changes before more probes fail.
+	ReasonProbeFailed = "ProbeFailed"
+	// ReasonConnecting says that the target was not asked yet.
+	ReasonConnecting = "Connecting"
+	// ReasonTargetMissing says that the KubernetesTarget does not exist.
+	ReasonTargetMissing = "TargetMissing"
+	// ReasonSecretMissing says that the connection Secret does not exist.
+	ReasonSecretMissing = "SecretMissing"
+	// ReasonInvalidConnection says that the connection Secret cannot be used; the message
+	// names the key.
 	ReasonInvalidConnection = "InvalidConnection"
-	ReasonUnauthorized      = "Unauthorized"
+	// ReasonUnauthorized says that the target does not accept the credentials.
+	ReasonUnauthorized = "Unauthorized"
+	// ReasonAddressRefused says that the endpoint of a target resolves to an
+	// address that no target may have.
+	ReasonAddressRefused = "AddressRefused"
+	// ReasonTargetMisbehaves says that the target sends more than one target may.
+	ReasonTargetMisbehaves = "TargetMisbehaves"
 
-	// Why the managed cluster that a target names is not published.
-	ReasonInvalidClusterRef   = "InvalidClusterRef"
-	ReasonClusterMissing      = "ClusterMissing"
-	ReasonClusterNotBound     = "ClusterNotBound"
+	// ReasonInvalidClusterRef says that spec.clusterRef is malformed.
+	ReasonInvalidClusterRef = "InvalidClusterRef"
+	// ReasonClusterMissing says that the managed cluster does not exist.
+	ReasonClusterMissing = "ClusterMissing"
+	// ReasonClusterNotBound says that the managed cluster is not ready to be used.
+	ReasonClusterNotBound = "ClusterNotBound"
+	// ReasonSecretNotControlled says that the connection Secret is not controlled by the
+	// resource that names it.
 	ReasonSecretNotControlled = "SecretNotControlled"
-	ReasonPermissionMissing   = "PermissionMissing"
-	// ReasonImpersonationRefused says that the target does not let the connection
-	// act as whom the KubernetesTarget names.
+	// ReasonPermissionMissing says that Portico may not read the managed cluster; the
+	// message has the command that allows it.
+	ReasonPermissionMissing = "PermissionMissing"
+	// ReasonImpersonationRefused says that the target does not let the credentials act as
+	// the user in spec.impersonate.
 	ReasonImpersonationRefused = "ImpersonationRefused"
 
-	ReasonCredentialCurrent  = "CredentialCurrent"
+	// ReasonHubIdentityConflict says that another Portico with the identity of this
+	// hub writes to the target's cluster.
+	ReasonHubIdentityConflict = "HubIdentityConflict"
+	// ReasonLeaseHeld says that this hub holds its Lease on the target's cluster.
+	ReasonLeaseHeld = "LeaseHeld"
+	// ReasonNoLease says that the connection has no right to the Lease, or that its
+	// namespace does not exist.
+	ReasonNoLease = "NoLease"
+
+	// ReasonCredentialCurrent says that the credential of the target is valid.
+	ReasonCredentialCurrent = "CredentialCurrent"
+	// ReasonCredentialExpiring says that the credential of the target ends soon.
 	ReasonCredentialExpiring = "CredentialExpiring"
-	ReasonCredentialExpired  = "CredentialExpired"
+	// ReasonCredentialExpired says that the credential of the target has ended.
+	ReasonCredentialExpired = "CredentialExpired"
 )
 
 // Reasons of events that are not conditions.
 const (
-	EventAccepted      = "Accepted"
-	EventMovingIn      = "MovingToTarget"
-	EventMoved         = "MovedToTarget"
-	EventComingHome    = "ComingHome"
-	EventHome          = "CameHome"
-	EventWithdrawn     = "Withdrawn"
-	EventReleased      = "Released"
-	EventRecovered     = "TargetRecovered"
-	EventNameTaken     = "NameTaken"
+	// EventMovingIn is emitted when an object on the hub begins to move to a target.
+	EventMovingIn = "MovingToTarget"
+	// EventMoved is emitted when an object runs on its target only.
+	EventMoved = "MovedToTarget"
+	// EventMovedToHub is emitted when an object runs on the hub again.
+	EventMovedToHub = "CameHome"
+	// EventReleased is emitted when an object stays on its target without a resource on
+	// the hub.
+	EventReleased = "Released"
+	// EventRecovered is emitted when a target answers again.
+	EventRecovered = "TargetRecovered"
+	// EventNameTaken is emitted when the name that Portico would use belongs to an object
+	// of somebody else.
+	EventNameTaken = "NameTaken"
+	// EventDriftReverted is emitted when a change on the target was changed back; it names
+	// the fields.
 	EventDriftReverted = "DriftReverted"
-	EventDriftFound    = "DriftFound"
-	EventDriftEnded    = "DriftEnded"
-	EventPublished     = "Published"
-	EventMoving        = "MovingBetweenTargets"
-	EventLeft          = "LeftTarget"
-	EventInUse         = "InUse"
-	EventAdopted       = "Adopted"
-	EventGivenUp       = "GivenUp"
-	EventWaiting       = "WaitingToDelete"
+	// EventDriftFound is emitted when a change on the target was found and left; it names
+	// the fields.
+	EventDriftFound = "DriftFound"
+	// EventDriftEnded is emitted when the object on the target is again as it was applied.
+	EventDriftEnded = "DriftEnded"
+	// EventPublished is emitted on a claim when its target is published.
+	EventPublished = "Published"
+	// EventMoving is emitted when an application moves to another target.
+	EventMoving = "MovingBetweenTargets"
+	// EventLeft is emitted when an object was deleted on the target that it left.
+	EventLeft = "LeftTarget"
+	// EventInUse is emitted on a target that is not deleted because resources are on it.
+	EventInUse = "InUse"
+	// EventAdopted is emitted when an object that existed on the target was taken over.
+	EventAdopted = "Adopted"
+	// EventGivenUp is emitted when an object was given up on a target that does not
+	// answer.
+	EventGivenUp = "GivenUp"
+	// EventWaiting is emitted when a deletion waits, with the reason.
+	EventWaiting = "WaitingToDelete"
+	// EventKindGone is emitted when a resource is let go because its target no longer
+	// has the kind of its object, in any version.
+	EventKindGone = "KindGone"
+	// EventOptedIn is emitted when an object was labelled because its namespace opts in
+	// what was there before.
+	EventOptedIn = "OptedIn"
+	// EventRemainsOnHub is emitted on an object that runs on the hub although its namespace
+	// opts in.
+	EventRemainsOnHub = "StaysOnHub"
 )
 
 // ResourceState is S0's one-word status of a resource or an application.

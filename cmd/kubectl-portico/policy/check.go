@@ -7,16 +7,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const checkHelp = `Say all that is wrong with policies, each with its file, line and column, as the
-hub would at kubectl apply: what does not parse or compile, what is misspelt in
-input or in an answer, built-ins that are not allowed, and tests that fail. What
-an author should know all the same comes as warnings.
+const checkHelp = `Print all problems of policies with file, line and column, as the hub would at
+kubectl apply: syntax and compile errors, misspelt fields of the input or of a
+result, built-ins that are not allowed, and failed tests. Other hints to the author
+are warnings.
 
-With --cluster, and without PATH, it is asked whether every Policy of the cluster
-works with this release of Portico, so run it with the new one before an upgrade.
-It tells which of them serve an earlier form than the one that is written, and how
-many of the objects that exist each would refuse if its action were Deny. With
-PATH, these policies are put in place of the cluster's.`
+With --cluster and without PATH, check whether every Policy of the cluster works
+with this release of Portico. Run it with the new release before an upgrade. It
+prints which policies serve an earlier form than the written one, and how many
+existing objects each would refuse if its action were Deny, as status.violations
+does. With PATH, these policies replace those of the cluster.`
 
 func (c *command) check() *cobra.Command {
 	var o struct {
@@ -25,8 +25,8 @@ func (c *command) check() *cobra.Command {
 		output  output
 	}
 	cmd := &cobra.Command{
-		Use: "check [PATH...]", Short: "Say all that is wrong with policies, and where",
-		Long: checkHelp + exits("all policies work", "a policy has problems"),
+		Use: "check [PATH...]", Short: "Print all problems of policies",
+		Long: checkHelp + exitCodesHelp("all policies work", "a policy has problems"),
 		Example: `  # All of a directory
   kubectl portico policy check policies/
 
@@ -45,34 +45,34 @@ func (c *command) check() *cobra.Command {
 				return err
 			}
 			results := policies.results(policies.reports(cmd.Context()), nil)
-			if err := c.write(o.output, results, func() { c.tellProblems(results) }); err != nil {
+			if err := c.write(o.output, results, func() { c.printProblems(results) }); err != nil {
 				return err
 			}
-			return results.checked(o.strict)
+			return results.checkError(o.strict)
 		},
 	}
-	cmd.Flags().BoolVar(&o.cluster, "cluster", false, "ask about the policies of the cluster")
-	cmd.Flags().BoolVar(&o.strict, "strict", false, "let a warning count as a problem")
+	cmd.Flags().BoolVar(&o.cluster, "cluster", false, "check the policies of the cluster")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "count a warning as a problem")
 	o.output.add(cmd)
 	return cmd
 }
 
-func (c *command) tellProblems(r results) {
+func (c *command) printProblems(r results) {
 	for _, p := range r.Policies {
 		for _, problem := range p.problems {
-			c.say("%s", problem)
+			c.printf("%s", problem)
 		}
 		for _, warning := range p.warnings {
-			c.say("warning: %s", warning)
+			c.printf("warning: %s", warning)
 		}
 	}
-	if r.checked(false) == nil {
-		c.say("%s", counted(len(r.Policies), "policy works", "policies work"))
+	if r.checkError(false) == nil {
+		c.printf("%s", counted(len(r.Policies), "policy works", "policies work"))
 	}
 }
 
-// checked is the last word on policies.
-func (r results) checked(strict bool) error {
+// checkError returns an error if policies have problems.
+func (r results) checkError(strict bool) error {
 	var wrong []string
 	for _, p := range r.Policies {
 		if !p.OK || strict && len(p.Warnings) > 0 {
@@ -82,5 +82,5 @@ func (r results) checked(strict bool) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return no{fmt.Errorf("%d of %s: %s", len(wrong), counted(len(r.Policies), "policy has problems", "policies have problems"), strings.Join(wrong, ", "))}
+	return rejectedError{fmt.Errorf("%d of %s: %s", len(wrong), counted(len(r.Policies), "policy has problems", "policies have problems"), strings.Join(wrong, ", "))}
 }

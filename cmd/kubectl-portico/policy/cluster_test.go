@@ -18,7 +18,7 @@ import (
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/policies/load"
+	"github.com/portico-io/portico/policies/manifests"
 	"github.com/portico-io/portico/test/apiserver"
 )
 
@@ -57,7 +57,7 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 func target(name, region string) *v1alpha1.KubernetesTarget {
 	return &v1alpha1.KubernetesTarget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"region": region}},
-		Spec:       v1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &corev1.LocalObjectReference{Name: name}},
+		Spec:       v1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &v1alpha1.SecretReference{Name: name}},
 		Status: v1alpha1.KubernetesTargetStatus{Conditions: []metav1.Condition{{
 			Type: v1alpha1.TargetReachable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, LastTransitionTime: metav1.Now(),
 		}}},
@@ -102,7 +102,7 @@ func TestCluster(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	sources, err := load.Policies(strings.NewReader(rendered), "-")
+	sources, err := manifests.Policies(strings.NewReader(rendered), "-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,12 +125,12 @@ func TestCluster(t *testing.T) {
 		if code != 0 || !strings.Contains(out, "Application shop/default would run on target us.\n  target eu is excluded by policy data-residency") {
 			t.Errorf("%d: %s%s", code, out, errs)
 		}
-		for _, who := range []struct{ flags, want, operation string }{
+		for _, user := range []struct{ flags, want, operation string }{
 			{"", `"system:masters"`, "UPDATE"}, {"--as ada --as-group shop", `"ada"`, "UPDATE"},
 		} {
-			out, errs, code := run(t, "", append([]string{"input", "-f", manifest, "--cluster"}, strings.Fields(who.flags)...)...)
-			if code != 0 || !strings.Contains(out, who.want) || !strings.Contains(out, who.operation) || !strings.Contains(out, `"oldObject"`) {
-				t.Errorf("%q: %d: %s%s", who.flags, code, out, errs)
+			out, errs, code := run(t, "", append([]string{"input", "-f", manifest, "--cluster"}, strings.Fields(user.flags)...)...)
+			if code != 0 || !strings.Contains(out, user.want) || !strings.Contains(out, user.operation) || !strings.Contains(out, `"oldObject"`) {
+				t.Errorf("%q: %d: %s%s", user.flags, code, out, errs)
 			}
 		}
 	})

@@ -1,6 +1,5 @@
-// Package policy is kubectl portico policy: what policy authors do without a
-// cluster, or before they touch one. It decides nothing; it asks the engine that
-// Portico asks, about the inputs that Portico makes.
+// Package policy implements kubectl portico policy, the commands for authors of
+// policies. It uses the engine and the inputs of the manager.
 package policy
 
 import (
@@ -14,39 +13,39 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// Host is what a command runs in.
+// Host is the environment of a command.
 type Host struct {
-	// Flags are kubectl's own, which say which cluster, namespace and user.
+	// Flags are kubectl's flags for the cluster, the namespace and the user.
 	Flags *genericclioptions.ConfigFlags
 	In    io.Reader
 	Out   io.Writer
 	Err   io.Writer
 }
 
-// The exit codes, as kubectl diff has them: an answer of no is not a failure.
+// The exit codes, as in kubectl diff: a rejection is not a failure.
 const (
-	codeNo     = 1 // tests fail, policies have problems, something is refused
-	codeFailed = 2 // it could not be found out
+	codeRejected = 1 // tests fail, policies have problems, something is refused
+	codeFailed   = 2 // it could not be found out
 )
 
-// no is an answer of no.
-type no struct{ error }
+// rejectedError is the error of a command that ran, and found a problem.
+type rejectedError struct{ error }
+
+// ExitCode returns the exit code of the process.
+func (rejectedError) ExitCode() int { return codeRejected }
+
+// commandError is the error of a command that could not run.
+type commandError struct{ error }
 
 // ExitCode of the process.
-func (no) ExitCode() int { return codeNo }
+func (commandError) ExitCode() int { return codeFailed }
 
-// failure is why there is no answer.
-type failure struct{ error }
+// Unwrap returns the cause.
+func (f commandError) Unwrap() error { return f.error }
 
-// ExitCode of the process.
-func (failure) ExitCode() int { return codeFailed }
-
-// Unwrap returns the reason.
-func (f failure) Unwrap() error { return f.error }
-
-// exits says what the exit codes of a command mean; one that has no answer of no
-// says nothing of it.
-func exits(yes, no string) string {
+// exitCodesHelp describes the exit codes of a command. rejected is empty for a
+// command that rejects nothing.
+func exitCodesHelp(yes, no string) string {
 	out := "\n\nExit codes:\n  0  " + yes
 	if no != "" {
 		out += "\n  1  " + no
@@ -54,16 +53,16 @@ func exits(yes, no string) string {
 	return out + "\n  2  it could not be found out: a file, a flag or the cluster is not as it should be"
 }
 
-const long = `Write, test and try policies with the engine that Portico decides by.
+const long = `Write, test and try policies with the policy engine of Portico.
 
-A policy is a file of Rego with its tests next to it, NAME.rego and NAME_test.rego;
-or a manifest of kind Policy; or a bundle of OPA (.tar.gz). PATH is any of these,
-or a directory with them. The libraries that Portico ships are always there.
+A policy is a Rego file with its tests next to it, NAME.rego and NAME_test.rego;
+a manifest of kind Policy; or an OPA bundle (.tar.gz). PATH is one of these, or a
+directory of them. The shipped libraries are always available.
 
-No command needs a cluster, unless you say --cluster. None changes anything but
-new, which writes two files.`
+A command needs a cluster only with --cluster. Only the command new changes
+something: it writes two files.`
 
-// New returns the command policy with all that is below it.
+// New returns the command policy with its subcommands.
 func New(host Host) *cobra.Command {
 	c := &command{host: host}
 	root := &cobra.Command{
@@ -72,37 +71,42 @@ func New(host Host) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.PersistentFlags().StringVar(&c.portico, "portico-namespace", "portico-system", "the namespace that Portico runs in, which targets let nothing in to")
 	root.AddCommand(c.test(), c.check(), c.eval(), c.explain(), c.input(), c.render(), c.create())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-			return failure{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+			return commandError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 		})
 		args, run := cmd.Args, cmd.RunE
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			if err := args(cmd, given); err != nil {
-				return failure{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+				return commandError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 			}
 			return nil
 		}
-		cmd.RunE = func(cmd *cobra.Command, given []string) error { return coded(run(cmd, given)) }
+		cmd.RunE = func(cmd *cobra.Command, given []string) error { return exitCoder(run(cmd, given)) }
 	}
 	return root
 }
 
-// coded gives an error that has none the code of a failure.
-func coded(err error) error {
+// exitCoder gives an error without an exit code that of a failure.
+func exitCoder(err error) error {
 	var has interface{ ExitCode() int }
 	if err == nil || errors.As(err, &has) {
 		return err
 	}
-	return failure{err}
+	return commandError{err}
 }
 
-// command is what all commands share.
-type command struct{ host Host }
+// command holds the flags that all commands share.
+type command struct {
+	host Host
+	// portico is the namespace that Portico runs in.
+	portico string
+}
 
-func (c *command) say(format string, args ...any) {
+func (c *command) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.host.Out, format+"\n", args...)
 }
 
@@ -110,7 +114,7 @@ func (c *command) warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.host.Err, "warning: "+format+"\n", args...)
 }
 
-// output is the flag -o.
+// output is the value of the flag -o.
 type output string
 
 const (
@@ -121,10 +125,10 @@ const (
 
 func (o *output) String() string { return string(*o) }
 
-// Type names what the flag takes.
+// Type returns the values of the flag.
 func (*output) Type() string { return "format" }
 
-// Set reads the flag.
+// Set parses the flag.
 func (o *output) Set(text string) error {
 	if !slices.Contains([]output{asJSON, asJUnit}, output(text)) {
 		return fmt.Errorf("must be %s or %s", asJSON, asJUnit)
@@ -137,7 +141,7 @@ func (o *output) add(cmd *cobra.Command) {
 	cmd.Flags().VarP(o, "output", "o", "json or junit; otherwise for people")
 }
 
-// counted is a number of things, in words.
+// counted formats a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-const createHelp = `Write a policy to begin with, and a test that passes: DIR/TYPE/NAME.rego and
-NAME_test.rego. A file that exists is never written over.
+const createHelp = `Write a first policy, and a test that passes: DIR/TYPE/NAME.rego and
+NAME_test.rego. Existing files are never overwritten.
 
-  scheduling  says what may run, and where
-  publish     says who may lend which cluster to whom
-  lib         says nothing; other policies import it`
+  scheduling  decides which objects may run, and on which targets
+  publish     decides which clusters a namespace may publish as targets
+  lib         decides nothing; other policies import it`
 
-// skeletons are the policies to begin with.
+// skeletons are the templates of new policies.
 //
 //go:embed skeletons/*.rego
 var skeletons embed.FS
@@ -31,7 +31,7 @@ func (c *command) create() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use: "new scheduling|publish|lib NAME", Short: "Write a policy to begin with, and its test",
-		Long: createHelp + exits("both files were written", ""),
+		Long: createHelp + exitCodesHelp("both files were written", ""),
 		Example: `  kubectl portico policy new scheduling replicas --dir my-policies
   kubectl portico policy test my-policies/`,
 		Args:      cobra.ExactArgs(2),
@@ -46,7 +46,7 @@ func (c *command) create() *cobra.Command {
 				if err := write(at, file.text); err != nil {
 					return err
 				}
-				c.say("%s", at)
+				c.printf("%s", at)
 			}
 			return nil
 		},
@@ -55,13 +55,13 @@ func (c *command) create() *cobra.Command {
 	return cmd
 }
 
-type file struct {
+type skeletonFile struct {
 	name string
 	text []byte
 }
 
 // skeleton returns the rules and the tests of a new policy.
-func skeleton(kind, name string) ([]file, error) {
+func skeleton(kind, name string) ([]skeletonFile, error) {
 	if kind != "scheduling" && kind != "publish" && kind != "lib" {
 		return nil, fmt.Errorf("there are policies of type scheduling, publish and lib, and none of %q", kind)
 	}
@@ -70,7 +70,7 @@ func skeleton(kind, name string) ([]file, error) {
 		return nil, fmt.Errorf("%q is no name of a policy: write lower-case letters, digits and -, a letter first, such as gpu-quota", name)
 	}
 	stem := strings.ReplaceAll(policy, "-", "_")
-	var out []file
+	var out []skeletonFile
 	for _, suffix := range []string{".rego", "_test.rego"} {
 		parsed, err := template.ParseFS(skeletons, "skeletons/"+kind+suffix)
 		if err != nil {
@@ -80,12 +80,12 @@ func skeleton(kind, name string) ([]file, error) {
 		if err := parsed.Execute(&text, map[string]string{"Name": stem}); err != nil {
 			return nil, err
 		}
-		out = append(out, file{name: path.Join(kind, stem+suffix), text: text.Bytes()})
+		out = append(out, skeletonFile{name: path.Join(kind, stem+suffix), text: text.Bytes()})
 	}
 	return out, nil
 }
 
-// write creates a file that does not exist.
+// write creates a file, and fails if the file exists.
 func write(at string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err

@@ -7,23 +7,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/portico-io/portico/policies/engine"
-	"github.com/portico-io/portico/policies/whatif"
+	"github.com/portico-io/portico/policies/simulate"
 )
 
-const evalHelp = `Say what would become of manifests if somebody applied them: what policies would
-deny, warn of, or only record, which targets they exclude and why, and where the
-applications would run. Nothing is applied.` + sceneHelp
+const evalHelp = `Simulate kubectl apply of manifests. Print the denials, warnings and records of
+policies, the targets that they exclude, and the target that each application would
+run on. Nothing is applied.` + simulationHelp
 
 func (c *command) eval() *cobra.Command {
-	var f sceneFlags
+	var f simulationFlags
 	var o output
 	cmd := &cobra.Command{
-		Use: "eval -f FILE", Short: "Say what would become of manifests",
-		Long: evalHelp + exits("all of it would be accepted, and would run somewhere", "something would be refused, or would run nowhere"),
+		Use: "eval -f FILE", Short: "Simulate kubectl apply of manifests",
+		Long: evalHelp + exitCodesHelp("all objects would be accepted, and each application has a target", "an object would be denied, or an application has no target"),
 		Example: `  # With the policies that Portico ships; the file brings its targets
   kubectl portico policy eval -f policies/scheduling/examples/data-residency/allowed.yaml
 
-  # With policies and targets of your own, as somebody
+  # With policies and targets of your own, as another user
   kubectl portico policy eval -f config/samples/wordpress.yaml --targets policies/scheduling/examples/data-residency/allowed.yaml \
     --policies policies/ --as ada --as-group shop --namespace shop
 
@@ -34,7 +34,7 @@ func (c *command) eval() *cobra.Command {
   kubectl portico policy eval -f config/samples/wordpress.yaml --cluster`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.scene(cmd.Context(), f)
+			s, err := c.simulation(cmd.Context(), f)
 			if err != nil {
 				return err
 			}
@@ -42,11 +42,11 @@ func (c *command) eval() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found := told(s, whatif.Rehearse(cmd.Context(), e, s.world, s.cases))
-			if err := c.write(o, found, func() { c.tellEval(found) }); err != nil {
+			found := newSimulationResult(s, simulate.Run(cmd.Context(), e, s.snapshot, s.cases))
+			if err := c.write(o, found, func() { c.printSimulation(found) }); err != nil {
 				return err
 			}
-			return found.verdict()
+			return found.err()
 		},
 	}
 	f.add(cmd)
@@ -54,14 +54,14 @@ func (c *command) eval() *cobra.Command {
 	return cmd
 }
 
-// rehearsal is what would happen, in a form that is written as JSON.
-type rehearsal struct {
+// simulationResult is the result of a simulation, as JSON.
+type simulationResult struct {
 	Engine       string              `json:"engine"`
 	Denied       int                 `json:"denied"`
 	Objects      []objectResult      `json:"objects"`
 	Applications []applicationResult `json:"applications"`
 
-	elsewhere bool
+	targetsUnknown bool
 }
 
 type objectResult struct {
@@ -69,18 +69,18 @@ type objectResult struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// In names the object whose template this is.
+	// In names the object that holds this one as a template.
 	In string `json:"in,omitempty"`
-	// Verdict is allowed, denied, or skipped.
-	Verdict string `json:"verdict"`
-	// Why it was skipped.
+	// Outcome is allowed, denied, or skipped.
+	Outcome string `json:"verdict"`
+	// Why is the reason why the object was skipped.
 	Why      string          `json:"why,omitempty"`
 	Denied   []findingResult `json:"denied"`
 	Warnings []findingResult `json:"warnings"`
 	Recorded []findingResult `json:"recorded"`
 	Excluded []findingResult `json:"excluded"`
 	Required []string        `json:"required,omitempty"`
-	// Policies that were asked.
+	// Policies are the names of the policies that were asked.
 	Policies []string `json:"policies"`
 	seconds  float64
 }
@@ -91,7 +91,7 @@ type findingResult struct {
 	Message string `json:"message"`
 	Field   string `json:"field,omitempty"`
 	Target  string `json:"target,omitempty"`
-	// Text is what a person is told.
+	// Text is the finding as a user sees it.
 	Text string `json:"text"`
 }
 
@@ -99,9 +99,10 @@ type applicationResult struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	Members   []string `json:"members"`
-	// Target it would run on; empty when there is none.
+	// Target is the target that the application would run on; empty when no
+	// target fits.
 	Target string `json:"target"`
-	// Runs there already.
+	// Runs tells whether the application runs there already.
 	Runs     bool              `json:"runs"`
 	Excluded []exclusionResult `json:"excluded"`
 	Ranking  []rankResult      `json:"ranking,omitempty"`
@@ -124,20 +125,20 @@ const (
 	skipped = "skipped"
 )
 
-// told puts a rehearsal in a form to show.
-func told(s *scene, r whatif.Rehearsal) rehearsal {
-	out := rehearsal{Engine: engine.Version, Objects: []objectResult{}, Applications: []applicationResult{}, elsewhere: s.elsewhere}
-	for _, a := range r.Answers {
+// newSimulationResult converts a report.
+func newSimulationResult(s *simulation, r simulate.Report) simulationResult {
+	out := simulationResult{Engine: engine.Version, Objects: []objectResult{}, Applications: []applicationResult{}, targetsUnknown: s.targetsUnknown}
+	for _, a := range r.Results {
 		o := resultOf(a)
-		if o.Verdict == denied {
+		if o.Outcome == denied {
 			out.Denied++
 		}
 		out.Objects = append(out.Objects, o)
 	}
-	for _, p := range r.Places {
-		app := applicationResult{Namespace: p.Namespace, Name: p.Application, Members: p.Members, Target: p.Target, Runs: p.Runs, Why: p.Why, Excluded: []exclusionResult{}}
+	for _, p := range r.Placements {
+		app := applicationResult{Namespace: p.Namespace, Name: p.Application, Members: p.Members, Target: p.Target, Runs: p.Running, Why: p.Message, Excluded: []exclusionResult{}}
 		for _, e := range p.Exclusions {
-			app.Excluded = append(app.Excluded, exclusionResult{Target: e.Target, Why: e.Why})
+			app.Excluded = append(app.Excluded, exclusionResult{Target: e.Target, Why: e.Reason})
 		}
 		for _, rank := range p.Ranking {
 			app.Ranking = append(app.Ranking, rankResult(rank))
@@ -147,10 +148,10 @@ func told(s *scene, r whatif.Rehearsal) rehearsal {
 	return out
 }
 
-func resultOf(a whatif.Answer) objectResult {
+func resultOf(a simulate.Result) objectResult {
 	o := objectResult{
-		Object: whatif.Title(a.Object), Kind: a.Object.GetKind(), Namespace: a.Object.GetNamespace(), Name: a.Object.GetName(),
-		In: a.In, Verdict: allowed, Why: a.Skipped, Policies: []string{},
+		Object: simulate.DisplayName(a.Object), Kind: a.Object.GetKind(), Namespace: a.Object.GetNamespace(), Name: a.Object.GetName(),
+		In: a.Parent, Outcome: allowed, Why: a.Skipped, Policies: []string{},
 		Denied: []findingResult{}, Warnings: []findingResult{}, Recorded: []findingResult{}, Excluded: []findingResult{},
 	}
 	for _, err := range a.Refused {
@@ -169,9 +170,9 @@ func resultOf(a whatif.Answer) objectResult {
 	}
 	switch {
 	case a.Denied():
-		o.Verdict = denied
+		o.Outcome = denied
 	case a.Decision == nil:
-		o.Verdict = skipped
+		o.Outcome = skipped
 	}
 	return o
 }
@@ -184,69 +185,70 @@ func findings(list []engine.Finding) []findingResult {
 	return out
 }
 
-func (c *command) tellEval(r rehearsal) {
+func (c *command) printSimulation(r simulationResult) {
 	for _, o := range r.Objects {
 		title := o.Object
 		if o.In != "" {
 			title += " of " + o.In
 		}
-		if o.Verdict == skipped {
-			c.say("%s: %s", title, o.Why)
+		if o.Outcome == skipped {
+			c.printf("%s: %s", title, o.Why)
 			continue
 		}
-		c.say("%s: %s", title, o.Verdict)
+		c.printf("%s: %s", title, o.Outcome)
 		for _, part := range []struct {
 			before string
 			list   []findingResult
 		}{{"", o.Denied}, {"Warning: ", o.Warnings}, {"recorded: ", o.Recorded}} {
 			for _, f := range part.list {
-				c.say("  %s%s", part.before, f.Text)
+				c.printf("  %s%s", part.before, f.Text)
 			}
 		}
 	}
-	if r.elsewhere {
-		c.say("\nNobody said which targets there are; say so with --targets or --cluster, and you are told where it would run.")
+	if r.targetsUnknown {
+		c.printf("\nNo targets are given, so none is selected; give them with --targets or --cluster.")
 		return
 	}
 	for _, a := range r.Applications {
-		c.say("")
+		c.printf("")
 		switch {
 		case a.Runs:
-			c.say("Application %s/%s runs on target %s.", a.Namespace, a.Name, a.Target)
+			c.printf("Application %s/%s runs on target %s.", a.Namespace, a.Name, a.Target)
 		case a.Target != "":
-			c.say("Application %s/%s would run on target %s.", a.Namespace, a.Name, a.Target)
+			c.printf("Application %s/%s would run on target %s.", a.Namespace, a.Name, a.Target)
 		default:
-			c.say("Application %s/%s would run nowhere.", a.Namespace, a.Name)
+			c.printf("Application %s/%s would run nowhere.", a.Namespace, a.Name)
 			if len(a.Excluded) == 0 {
-				c.say("  %s", a.Why)
+				c.printf("  %s", a.Why)
 			}
 		}
 		for _, rank := range a.Ranking {
-			c.say("  target %s has score %g", rank.Target, rank.Score)
+			c.printf("  target %s has score %g", rank.Target, rank.Score)
 		}
 		for _, e := range a.Excluded {
-			c.say("  target %s %s", e.Target, e.Why)
+			c.printf("  target %s %s", e.Target, e.Why)
 		}
 	}
 }
 
-// verdict is the last word.
-func (r rehearsal) verdict() error {
+// err returns an error if an object would be denied, or an application has no
+// target.
+func (r simulationResult) err() error {
 	var nowhere []string
 	for _, a := range r.Applications {
-		if a.Target == "" && !r.elsewhere {
+		if a.Target == "" && !r.targetsUnknown {
 			nowhere = append(nowhere, a.Namespace+"/"+a.Name)
 		}
 	}
-	asked := 0
+	evaluated := 0
 	for _, o := range r.Objects {
-		if o.Verdict != skipped {
-			asked++
+		if o.Outcome != skipped {
+			evaluated++
 		}
 	}
 	var parts []string
 	if r.Denied > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s would be denied", r.Denied, counted(asked, "object", "objects")))
+		parts = append(parts, fmt.Sprintf("%d of %s would be denied", r.Denied, counted(evaluated, "object", "objects")))
 	}
 	if len(nowhere) > 0 {
 		parts = append(parts, "there is no target for "+strings.Join(nowhere, ", "))
@@ -254,30 +256,30 @@ func (r rehearsal) verdict() error {
 	if len(parts) == 0 {
 		return nil
 	}
-	return no{fmt.Errorf("%s", strings.Join(parts, "; "))}
+	return rejectedError{fmt.Errorf("%s", strings.Join(parts, "; "))}
 }
 
-// suites of a rehearsal: one for the objects, and one for where they would run.
-func (r rehearsal) suites() []suite {
+// suites are the JUnit suites: one of the objects, and one of the applications.
+func (r simulationResult) suites() []suite {
 	objects, places := suite{Name: "objects"}, suite{Name: "applications"}
 	for _, o := range r.Objects {
-		if o.Verdict == skipped {
+		if o.Outcome == skipped {
 			continue
 		}
 		t := test{Class: o.Kind, Name: strings.TrimSpace(o.Object + " " + o.In)}
-		if o.Verdict == denied {
-			t.Failure = &fault{Message: o.Denied[0].Text, Text: texts(o.Denied)}
+		if o.Outcome == denied {
+			t.Failure = &testFailure{Message: o.Denied[0].Text, Text: texts(o.Denied)}
 		}
 		t.Output = strings.TrimSpace(texts(o.Warnings) + "\n" + texts(o.Recorded))
 		objects.add(t, o.seconds)
 	}
 	for _, a := range r.Applications {
-		if r.elsewhere {
+		if r.targetsUnknown {
 			break
 		}
 		t := test{Class: "KubernetesApplication", Name: a.Namespace + "/" + a.Name, Output: a.Target}
 		if a.Target == "" {
-			t.Failure = &fault{Message: "would run nowhere", Text: a.Why}
+			t.Failure = &testFailure{Message: "would run nowhere", Text: a.Why}
 		}
 		places.add(t, 0)
 	}

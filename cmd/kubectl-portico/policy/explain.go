@@ -9,19 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/portico-io/portico/policies/engine"
-	"github.com/portico-io/portico/policies/whatif"
+	"github.com/portico-io/portico/policies/simulate"
 )
 
-const explainHelp = `Show how each policy comes to what it says of manifests: what it says, what it
-prints, and the trace of the expressions that do not hold, with the values of their
-variables. A rule that says nothing has an expression that does not hold.` + sceneHelp
+const explainHelp = `Show how each policy decides about manifests: its results, its output, and the trace
+of the expressions that are false or undefined, with the values of their variables.
+A rule without a result has such an expression.` + simulationHelp
 
 func (c *command) explain() *cobra.Command {
-	var f sceneFlags
+	var f simulationFlags
 	var full bool
 	cmd := &cobra.Command{
-		Use: "explain -f FILE", Short: "Show how policies come to what they say of manifests",
-		Long: explainHelp + exits("it was explained, whatever policies say", ""),
+		Use: "explain -f FILE", Short: "Show how policies decide about manifests",
+		Long: explainHelp + exitCodesHelp("the decisions were explained, whatever they are", ""),
 		Example: `  # Why is this denied?
   kubectl portico policy explain -f policies/scheduling/examples/required-owner/denied.yaml --only required-owner
 
@@ -29,7 +29,7 @@ func (c *command) explain() *cobra.Command {
   kubectl portico policy explain -f policies/scheduling/examples/required-owner/denied.yaml --only required-owner --full`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.scene(cmd.Context(), f)
+			s, err := c.simulation(cmd.Context(), f)
 			if err != nil {
 				return err
 			}
@@ -46,70 +46,79 @@ func (c *command) explain() *cobra.Command {
 					return traces[policy]
 				}
 				printed.Reset()
-				r := whatif.Rehearse(cmd.Context(), e, s.world, []whatif.Case{one})
-				c.tellTraces(r.Answers[0], s.policies, traces, printed.String())
+				r := simulate.Run(cmd.Context(), e, s.snapshot, []simulate.Case{one})
+				c.printTraces(r.Results[0], s.policies, traces, printed.String())
 			}
 			return nil
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&full, "full", false, "show every step, and not only what does not hold")
+	cmd.Flags().BoolVar(&full, "full", false, "show every step, and not only expressions that are false or undefined")
 	return cmd
 }
 
-func (c *command) tellTraces(a whatif.Answer, policies collection, traces map[string]*bytes.Buffer, printed string) {
-	title := whatif.Title(a.Object)
-	if a.In != "" {
-		title += " of " + a.In
+func (c *command) printTraces(a simulate.Result, policies policySet, traces map[string]*bytes.Buffer, printed string) {
+	title := simulate.DisplayName(a.Object)
+	if a.Parent != "" {
+		title += " of " + a.Parent
 	}
 	if a.Decision == nil {
-		c.say("%s: %s", title, a.Skipped)
+		c.printf("%s: %s", title, a.Skipped)
 		return
 	}
-	c.say("%s", title)
-	for _, name := range policies.asked {
-		spec := policies.source(name).Spec
-		if spec.Type != a.Question.Type {
+	c.printf("%s", title)
+	for _, name := range policies.requested {
+		if policies.source(name).Spec.Type != a.Question.Type {
 			continue
 		}
 		at := slices.IndexFunc(a.Decision.Evaluations, func(e engine.Evaluation) bool { return e.Policy == name })
 		if at < 0 {
-			c.say("\npolicy %s is not asked: its spec.match does not match", name)
+			c.printf("\npolicy %s is not asked: its spec.match does not match", name)
 			continue
 		}
 		evaluation := a.Decision.Evaluations[at]
-		c.say("\npolicy %s (%s, revision %s)", name, evaluation.Action, evaluation.Revision)
-		said := false
-		for _, part := range []struct {
-			what string
-			list []engine.Finding
-		}{
-			{"denies", a.Decision.Denied}, {"warns", a.Decision.Warnings}, {"records", a.Decision.Recorded}, {"excludes", a.Decision.Excluded},
-		} {
-			for _, f := range part.list {
-				if f.Policy == name {
-					said = true
-					c.say("  %s: %s", part.what, f)
-				}
-			}
-		}
-		for _, r := range a.Decision.Required {
-			if r.Policy == name {
-				said = true
-				c.say("  requires: %s", r.String())
-			}
-		}
-		if !said {
-			c.say("  says nothing")
-		}
-		prefix := "policy " + name + ": "
-		for line := range strings.Lines(printed) {
-			if text, its := strings.CutPrefix(line, prefix); its {
-				c.say("  prints: %s", strings.TrimSpace(text))
-			}
-		}
+		c.printf("\npolicy %s (%s, revision %s)", name, evaluation.Action, evaluation.Revision)
+		c.printDecision(name, a.Decision)
+		c.printOutput(name, printed)
 		if trace := traces[name]; trace != nil && trace.Len() > 0 {
-			c.say("%s", indent(trace.String(), "  "))
+			c.printf("%s", indent(trace.String(), "  "))
+		}
+	}
+}
+
+// printDecision prints the part of a decision that comes from one policy.
+func (c *command) printDecision(policy string, d *engine.Decision) {
+	found := false
+	for _, part := range []struct {
+		verb string
+		list []engine.Finding
+	}{
+		{"denies", d.Denied}, {"warns", d.Warnings}, {"records", d.Recorded}, {"excludes", d.Excluded},
+	} {
+		for _, f := range part.list {
+			if f.Policy == policy {
+				found = true
+				c.printf("  %s: %s", part.verb, f)
+			}
+		}
+	}
+	for _, r := range d.Required {
+		if r.Policy == policy {
+			found = true
+			c.printf("  requires: %s", r.String())
+		}
+	}
+	if !found {
+		c.printf("  has no result")
+	}
+}
+
+// printOutput prints the lines that the print calls of one policy wrote.
+func (c *command) printOutput(policy, printed string) {
+	prefix := "policy " + policy + ": "
+	for line := range strings.Lines(printed) {
+		if text, its := strings.CutPrefix(line, prefix); its {
+			c.printf("  prints: %s", strings.TrimSpace(text))
 		}
 	}
 }

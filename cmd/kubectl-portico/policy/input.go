@@ -9,19 +9,19 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-const inputHelp = `Print the document that policies see of manifests, one for each object they are
-asked about: what "input" is in Rego. Use it to write a test, or give it to opa eval
---input. With --only, input.parameters are those of that policy.` + sceneHelp
+const inputHelp = `Print the document "input" that policies get in Rego, one for each object. Use it to
+write a test, or give it to opa eval --input. With --only, input.parameters are those
+of that policy.` + simulationHelp
 
 func (c *command) input() *cobra.Command {
-	var f sceneFlags
+	var f simulationFlags
 	cmd := &cobra.Command{
 		Use: "input -f FILE", Short: "Print the document that policies see of manifests",
-		Long:    inputHelp + exits("it was printed", "no policy is asked about any of the manifests"),
+		Long:    inputHelp + exitCodesHelp("it was printed", "no policy is asked about any of the manifests"),
 		Example: `  kubectl portico policy input -f policies/scheduling/examples/spread/allowed.yaml --as ada`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := c.scene(cmd.Context(), f)
+			s, err := c.simulation(cmd.Context(), f)
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ func (c *command) input() *cobra.Command {
 				}
 			}
 			if shown == 0 {
-				return no{fmt.Errorf("no policy is asked about any of the manifests")}
+				return rejectedError{fmt.Errorf("no policy is asked about any of the manifests")}
 			}
 			return nil
 		},

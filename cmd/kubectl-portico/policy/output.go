@@ -9,10 +9,10 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// suited is what can be written for a build server.
+// suited is a result that can be written as a JUnit report.
 type suited interface{ suites() []suite }
 
-// write writes what was found in the form that was asked for.
+// write writes a result in the format of -o.
 func (c *command) write(o output, found suited, text func()) error {
 	switch o {
 	case asJSON:
@@ -32,7 +32,7 @@ func (c *command) writeJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-// suite and what is in it are the elements of a JUnit report.
+// suite and its parts are the elements of a JUnit report.
 type suite struct {
 	XMLName  xml.Name `xml:"testsuite"`
 	Name     string   `xml:"name,attr"`
@@ -45,15 +45,15 @@ type suite struct {
 }
 
 type test struct {
-	Class   string `xml:"classname,attr"`
-	Name    string `xml:"name,attr"`
-	File    string `xml:"file,attr,omitempty"`
-	Time    string `xml:"time,attr"`
-	Failure *fault `xml:"failure,omitempty"`
-	Output  string `xml:"system-out,omitempty"`
+	Class   string       `xml:"classname,attr"`
+	Name    string       `xml:"name,attr"`
+	File    string       `xml:"file,attr,omitempty"`
+	Time    string       `xml:"time,attr"`
+	Failure *testFailure `xml:"failure,omitempty"`
+	Output  string       `xml:"system-out,omitempty"`
 }
 
-type fault struct {
+type testFailure struct {
 	Message string `xml:"message,attr"`
 	Text    string `xml:",chardata"`
 }
@@ -89,20 +89,21 @@ func (s *suite) add(t test, seconds float64) {
 
 func inSeconds(seconds float64) string { return fmt.Sprintf("%.6f", seconds) }
 
-// suites of policies: one for each, with its tests, and a test that it works.
+// suites are the JUnit suites: one for each policy, with its tests, and a test
+// that it works.
 func (r results) suites() []suite {
 	var out []suite
 	for _, p := range r.Policies {
 		s := suite{Name: p.Name}
 		works := test{Class: p.Name, Name: "compiles", File: p.File, Output: lines(p.warnings)}
 		if broken := p.broken(); len(broken) > 0 {
-			works.Failure = &fault{Message: broken[0].Message, Text: lines(broken)}
+			works.Failure = &testFailure{Message: broken[0].Message, Text: lines(broken)}
 		}
 		s.add(works, 0)
 		for _, t := range p.Tests {
 			one := test{Class: t.Package, Name: t.Name, File: t.At, Output: t.Output}
 			if !t.Passed {
-				one.Failure = &fault{Message: t.Failure, Text: t.At + ": " + t.Failure}
+				one.Failure = &testFailure{Message: t.Failure, Text: t.At + ": " + t.Failure}
 			}
 			s.add(one, t.Seconds)
 		}

@@ -131,7 +131,7 @@ func TestJSON(t *testing.T) {
 	}
 
 	out, _, code = run(t, "", "eval", "-f", "testdata/shop/application.yaml", "--policies", "testdata/good", "--targets", "testdata/targets", "-n", "shop", "--as", "ada", "-o", "json")
-	found := decode[rehearsal](t, out)
+	found := decode[simulationResult](t, out)
 	want := []applicationResult{{
 		Namespace: "shop", Name: "shop", Members: []string{"Deployment web/web"}, Target: "eu",
 		Excluded: []exclusionResult{{Target: "old", Why: "is excluded by policy replicas: Closed: is closed"}},
@@ -141,7 +141,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%d: %s", code, diff)
 	}
 	warning := found.Objects[0].Warnings[0]
-	if warning.Policy != "replicas" || warning.Code != "ManyReplicas" || warning.Field != "spec.replicas" || found.Objects[0].Verdict != allowed {
+	if warning.Policy != "replicas" || warning.Code != "ManyReplicas" || warning.Field != "spec.replicas" || found.Objects[0].Outcome != allowed {
 		t.Errorf("%+v", found.Objects[0])
 	}
 }
@@ -186,8 +186,8 @@ func TestRenderThenCheck(t *testing.T) {
 	if code != 0 {
 		t.Fatal(out)
 	}
-	again, errs, code := run(t, out, "render", "-")
-	if diff := cmp.Diff(out, again); diff != "" || code != 0 {
+	second, errs, code := run(t, out, "render", "-")
+	if diff := cmp.Diff(out, second); diff != "" || code != 0 {
 		t.Errorf("%d: %s%s", code, errs, diff)
 	}
 	if out, errs, code := run(t, out, "check", "-", "--strict"); code != 0 {

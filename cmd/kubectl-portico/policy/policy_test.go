@@ -52,30 +52,29 @@ func alone(t testing.TB) {
 	t.Setenv("KUBECONFIG", config)
 }
 
-// TestStories plays each story in testdata and compares it, whole, with what is
-// written there: after "$" is a command, below it what it prints, and "=>" is how
-// it ends.
-func TestStories(t *testing.T) {
+// TestGolden runs each sequence in testdata and compares the whole result with the
+// file: a command follows "$", its output is below, and "=>" is the exit code.
+func TestGolden(t *testing.T) {
 	alone(t)
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("finding stories: %v, found %d", err, len(files))
+		t.Fatalf("finding golden files: %v, found %d", err, len(files))
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			told, err := os.ReadFile(file)
+			expected, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var played strings.Builder
 			printed := false
-			for line := range strings.Lines(string(told)) {
+			for line := range strings.Lines(string(expected)) {
 				command, isCommand := strings.CutPrefix(line, "$ ")
 				switch {
 				case isCommand:
 					out, errs, code := run(t, "", strings.Fields(command)...)
 					fmt.Fprintf(&played, "%s%s%s=> %d\n", line, out, errs, code)
-					printed = !*update || strings.Contains(string(told), "=> ")
+					printed = !*update || strings.Contains(string(expected), "=> ")
 				case strings.HasPrefix(line, "=> "):
 					printed = false
 				case !printed:
@@ -87,8 +86,8 @@ func TestStories(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(string(told), played.String()); diff != "" && !*update {
-				t.Errorf("the story has changed (-told +played); if that is right, run the test with -update:\n%s", diff)
+			if diff := cmp.Diff(string(expected), played.String()); diff != "" && !*update {
+				t.Errorf("the sequence has changed (-told +played); if that is right, run the test with -update:\n%s", diff)
 			}
 		})
 	}

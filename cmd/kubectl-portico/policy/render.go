@@ -8,12 +8,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
-	"github.com/portico-io/portico/policies/load"
+	"github.com/portico-io/portico/policies/manifests"
 )
 
-const renderHelp = `Print policies as manifests that kubectl applies, with their tests. The type is that
-of the package, or else of the directory; the rest of the spec is what the package's
-metadata says:
+const renderHelp = `Print policies as manifests for kubectl apply, with their tests. The type follows
+from the package, or else from the directory; the other fields of the spec come from
+the metadata of the package:
 
   # METADATA
   # scope: package
@@ -21,14 +21,14 @@ metadata says:
   #   policy: {action: Audit, parameters: {most: 10}}
   package scheduling.replicas
 
-Policies that do not work are printed as well: the hub says why it refuses them, and
-so does kubectl portico policy check.`
+Policies that do not work are printed as well. The hub, and kubectl portico policy
+check, print their problems.`
 
 func (c *command) render() *cobra.Command {
 	var action, given string
 	cmd := &cobra.Command{
 		Use: "render PATH...", Short: "Print policies as manifests",
-		Long: renderHelp + exits("they were printed", ""),
+		Long: renderHelp + exitCodesHelp("they were printed", ""),
 		Example: `  # Try it on the hub, and change nothing
   kubectl portico policy render policies/ | kubectl apply --dry-run=server -f -
 
@@ -39,7 +39,7 @@ func (c *command) render() *cobra.Command {
 			if action != "" && !slices.Contains([]policyv1alpha1.Action{policyv1alpha1.Deny, policyv1alpha1.Warn, policyv1alpha1.Audit}, policyv1alpha1.Action(action)) {
 				return fmt.Errorf("--action: must be Deny, Warn or Audit, not %q", action)
 			}
-			sources, err := load.Policies(c.host.In, paths...)
+			sources, err := manifests.Policies(c.host.In, paths...)
 			if err != nil {
 				return err
 			}
@@ -60,12 +60,12 @@ func (c *command) render() *cobra.Command {
 				if settings != nil {
 					policy.Spec.Parameters = settings
 				}
-				text, err := load.Render(policy)
+				text, err := manifests.Render(policy)
 				if err != nil {
 					return err
 				}
 				if i > 0 {
-					c.say("---")
+					c.printf("---")
 				}
 				if _, err := fmt.Fprint(c.host.Out, text); err != nil {
 					return err

@@ -16,13 +16,13 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/policies/input"
-	"github.com/portico-io/portico/policies/load"
+	"github.com/portico-io/portico/policies/manifests"
 )
 
-// byHand asks the engine about an example as its own tests do.
-func byHand(t *testing.T, name, file string, about policyv1alpha1.PolicyType) *engine.Decision {
+// decideExample asks the engine about an example as its own tests do.
+func decideExample(t *testing.T, name, file string, about policyv1alpha1.PolicyType) *engine.Decision {
 	t.Helper()
-	documents, err := load.Documents(nil, file)
+	documents, err := manifests.Documents(nil, file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,17 +34,17 @@ func byHand(t *testing.T, name, file string, about policyv1alpha1.PolicyType) *e
 	alone.Spec.Action = policyv1alpha1.Deny
 	q := engine.Question{Type: about, Question: input.Question{Request: input.Request{Operation: "CREATE"}}}
 	var targets []*v1alpha1.KubernetesTarget
-	var asked struct {
+	var evaluated struct {
 		Request input.Request `json:"request"`
 	}
 	for _, d := range documents {
 		var into any
 		switch _, kind := d.Kind(); kind {
 		case "":
-			into = &asked
+			into = &evaluated
 		case "Policy":
 			patch := &policyv1alpha1.Policy{}
-			if err := d.Into(patch); err != nil {
+			if err := d.DecodeInto(patch); err != nil {
 				t.Fatal(err)
 			}
 			alone.Spec.Parameters = patch.Spec.Parameters
@@ -60,11 +60,11 @@ func byHand(t *testing.T, name, file string, about policyv1alpha1.PolicyType) *e
 			q.Object = &unstructured.Unstructured{Object: d.Content}
 			continue
 		}
-		if err := d.Into(into); err != nil {
+		if err := d.DecodeInto(into); err != nil {
 			t.Fatal(err)
 		}
 	}
-	q.Request.User = asked.Request.User
+	q.Request.User = evaluated.Request.User
 	if about == policyv1alpha1.Publish {
 		last := len(targets) - 1
 		q.Target, q.Existing = targets[last], targets[:last]
@@ -100,18 +100,18 @@ func TestShippedExamples(t *testing.T) {
 			if want := map[string]int{"allowed.yaml": 0, "denied.yaml": 1}[filepath.Base(file)]; code != want {
 				t.Errorf("ends with %d: %s%s", code, out, errs)
 			}
-			found := decode[rehearsal](t, out)
-			i := slices.IndexFunc(found.Objects, func(o objectResult) bool { return o.Verdict != skipped })
+			found := decode[simulationResult](t, out)
+			i := slices.IndexFunc(found.Objects, func(o objectResult) bool { return o.Outcome != skipped })
 			if about == policyv1alpha1.Publish {
 				i = len(found.Objects) - 1
 			}
-			told := found.Objects[i]
-			d := byHand(t, name, file, about)
+			expected := found.Objects[i]
+			d := decideExample(t, name, file, about)
 			for _, part := range []struct {
 				what string
 				want []engine.Finding
 				got  []findingResult
-			}{{"denied", d.Denied, told.Denied}, {"warned", d.Warnings, told.Warnings}, {"excluded", d.Excluded, told.Excluded}} {
+			}{{"denied", d.Denied, expected.Denied}, {"warned", d.Warnings, expected.Warnings}, {"excluded", d.Excluded, expected.Excluded}} {
 				if diff := cmp.Diff(findings(part.want), part.got); diff != "" {
 					t.Errorf("%s, -engine +command line:\n%s", part.what, diff)
 				}

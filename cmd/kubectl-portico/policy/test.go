@@ -13,8 +13,8 @@ import (
 )
 
 const testHelp = `Run the tests of policies: the rules whose names begin with test_, in the files
-whose names end in _test.rego. What fails is told with its place, and with what it
-printed. Coverage is the part of a policy's lines that its tests reach.
+whose names end in _test.rego. A failed test is printed with its position
+and its output. Coverage is the part of a policy's lines that its tests reach.
 
 PATH is a Rego file, a Policy manifest, a bundle, or a directory with them; without
 one it is the current directory.`
@@ -28,7 +28,7 @@ func (c *command) test() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "test [PATH...]", Short: "Run the tests of policies",
-		Long: testHelp + exits("all tests pass", "a test fails, a policy does not compile, or coverage is too low"),
+		Long: testHelp + exitCodesHelp("all tests pass", "a test fails, a policy does not compile, or coverage is too low"),
 		Example: `  # All of a directory
   kubectl portico policy test policies/
 
@@ -48,10 +48,10 @@ func (c *command) test() *cobra.Command {
 				return err
 			}
 			results := policies.results(policies.reports(cmd.Context()), wanted)
-			if err := c.write(o.output, results, func() { c.tell(results, o.verbose, o.coverage) }); err != nil {
+			if err := c.write(o.output, results, func() { c.printResults(results, o.verbose, o.coverage) }); err != nil {
 				return err
 			}
-			return results.verdict(o.coverage)
+			return results.err(o.coverage)
 		},
 	}
 	cmd.Flags().StringVar(&o.run, "run", "", "run only the tests whose full name matches a regular expression")
@@ -61,9 +61,9 @@ func (c *command) test() *cobra.Command {
 	return cmd
 }
 
-// results are what became of policies, in a form that is written as JSON.
+// results are the results for policies, as JSON.
 type results struct {
-	// Engine that compiled and ran them.
+	// Engine is the version of the engine.
 	Engine   string         `json:"engine"`
 	Passed   int            `json:"passed"`
 	Failed   int            `json:"failed"`
@@ -112,13 +112,13 @@ func problemsJSON(problems []engine.Problem) []problemJSON {
 
 // results puts reports in a form to show. Only tests that are wanted count; nil
 // wants all.
-func (c collection) results(reports []engine.Report, wanted *regexp.Regexp) results {
+func (c policySet) results(reports []engine.Report, wanted *regexp.Regexp) results {
 	out := results{Engine: engine.Version, Policies: []policyResult{}}
 	for _, report := range reports {
 		source := c.source(report.Policy)
 		p := policyResult{
 			Name: report.Policy, Type: string(source.Spec.Type), File: source.File, Revision: report.Revision, OK: report.OK(),
-			Tests: []testResult{}, problems: c.located(report, report.Problems), warnings: c.located(report, report.Warnings),
+			Tests: []testResult{}, problems: c.locateProblems(report, report.Problems), warnings: c.locateProblems(report, report.Warnings),
 		}
 		p.Problems, p.Warnings = problemsJSON(p.problems), problemsJSON(p.warnings)
 		if report.Summary != nil {
@@ -130,7 +130,7 @@ func (c collection) results(reports []engine.Report, wanted *regexp.Regexp) resu
 			}
 			at := strings.LastIndex(test.Name, ".")
 			p.Tests = append(p.Tests, testResult{
-				Name: test.Name[at+1:], Package: strings.TrimPrefix(test.Name[:max(at, 0)], "data."), At: source.At(test.File, test.Line),
+				Name: test.Name[at+1:], Package: strings.TrimPrefix(test.Name[:max(at, 0)], "data."), At: source.Position(test.File, test.Line),
 				Passed: test.Failure == "", Failure: test.Failure, Output: test.Output, Seconds: test.Duration.Seconds(),
 			})
 			if test.Failure == "" {
@@ -146,7 +146,7 @@ func (c collection) results(reports []engine.Report, wanted *regexp.Regexp) resu
 
 const testFailed = "policy_test_failed"
 
-// broken are the problems that are no failed test.
+// broken returns the problems other than failed tests.
 func (p policyResult) broken() []engine.Problem {
 	return slices.DeleteFunc(slices.Clone(p.problems), func(problem engine.Problem) bool {
 		return problem.Code == testFailed && len(p.Tests) > 0
@@ -162,7 +162,7 @@ func (p policyResult) passed() (passed int) {
 	return passed
 }
 
-func (c *command) tell(r results, verbose bool, coverage int) {
+func (c *command) printResults(r results, verbose bool, coverage int) {
 	table := tabwriter.NewWriter(c.host.Out, 0, 0, 2, ' ', 0)
 	for _, p := range r.Policies {
 		word, reached := "PASS", "-"
@@ -180,12 +180,12 @@ func (c *command) tell(r results, verbose bool, coverage int) {
 		}
 	}
 	_ = table.Flush()
-	if r.verdict(coverage) == nil {
-		c.say("PASS: %d/%d", r.Passed, r.Passed)
+	if r.err(coverage) == nil {
+		c.printf("PASS: %d/%d", r.Passed, r.Passed)
 	}
 }
 
-// details are what there is to say of a policy beyond one line.
+// details describes a policy beyond its line in the table.
 func (p policyResult) details(verbose bool) string {
 	var out strings.Builder
 	for _, test := range p.Tests {
@@ -205,8 +205,8 @@ func (p policyResult) details(verbose bool) string {
 	return out.String()
 }
 
-// verdict is the last word on tests.
-func (r results) verdict(coverage int) error {
+// err returns an error if a policy does not work, or a test failed.
+func (r results) err(coverage int) error {
 	var broken, low []string
 	for _, p := range r.Policies {
 		if len(p.broken()) > 0 {
@@ -218,11 +218,11 @@ func (r results) verdict(coverage int) error {
 	all := r.Passed + r.Failed
 	switch {
 	case r.Failed > 0:
-		return no{fmt.Errorf("FAIL: %d of %s", r.Failed, counted(all, "test fails", "tests fail"))}
+		return rejectedError{fmt.Errorf("FAIL: %d of %s", r.Failed, counted(all, "test fails", "tests fail"))}
 	case len(broken) > 0:
-		return no{fmt.Errorf("FAIL: not tested, because of the problems above: %s", strings.Join(broken, ", "))}
+		return rejectedError{fmt.Errorf("FAIL: not tested, because of the problems above: %s", strings.Join(broken, ", "))}
 	case len(low) > 0:
-		return no{fmt.Errorf("FAIL: the tests reach less than %d%% of %s", coverage, strings.Join(low, ", "))}
+		return rejectedError{fmt.Errorf("FAIL: the tests reach less than %d%% of %s", coverage, strings.Join(low, ", "))}
 	}
 	return nil
 }

@@ -19,24 +19,24 @@ const fieldOwner = client.FieldOwner("portico-install")
 // Apply applies manifests in the order that lets each find what it needs:
 // namespaces, then definitions until they are served, then all the rest.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
-	stages := make([][]*unstructured.Unstructured, 3)
+	waves := make([][]*unstructured.Unstructured, 3)
 	for _, object := range objects {
-		stage := 2
+		wave := 2
 		switch object.GetKind() {
 		case "Namespace":
-			stage = 0
+			wave = 0
 		case "CustomResourceDefinition":
-			stage = 1
+			wave = 1
 		}
-		stages[stage] = append(stages[stage], object)
+		waves[wave] = append(waves[wave], object)
 	}
-	for _, stage := range stages {
-		for _, object := range stage {
+	for _, wave := range waves {
+		for _, object := range wave {
 			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership); err != nil {
 				return fmt.Errorf("applying %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 			}
 		}
-		for _, object := range stage {
+		for _, object := range wave {
 			if err := waitEstablished(ctx, c, object); err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ func waitEstablished(ctx context.Context, c client.Client, object *unstructured.
 	if object.GetKind() != "CustomResourceDefinition" {
 		return nil
 	}
-	return cluster.Poll(ctx, patience, "CustomResourceDefinition "+object.GetName(), func(ctx context.Context) error {
+	return cluster.Poll(ctx, timeout, "CustomResourceDefinition "+object.GetName(), func(ctx context.Context) error {
 		current := object.DeepCopy()
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 			return err
@@ -75,7 +75,7 @@ func waitTrusted(ctx context.Context, c client.Client, objects []*unstructured.U
 			continue
 		}
 		what := object.GetKind() + " " + object.GetName() + " to trust the manager"
-		err := cluster.Poll(ctx, patience, what, func(ctx context.Context) error {
+		err := cluster.Poll(ctx, timeout, what, func(ctx context.Context) error {
 			current := object.DeepCopy()
 			if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 				return err

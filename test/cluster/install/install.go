@@ -20,18 +20,20 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// Namespace is where the manifests put Portico.
+// Namespace is where config/default puts Portico.
 const Namespace = "portico-system"
 
 // Options say how to install Portico. The zero value is what a user gets, with
 // a manager that ends with the calling process.
 type Options struct {
-	// Manifests is the kustomization to install. Default: config/default.
+	// Manifests is the kustomization to install. Default: config/claims, because
+	// nobody else defines claims on a hub of ours.
 	Manifests string
 	// Binary is the manager. Default: bin/portico in the repository's root.
 	Binary string
@@ -55,7 +57,7 @@ func (o Options) withDefaults(hub *cluster.Cluster) (Options, error) {
 		return o, err
 	}
 	if o.Manifests == "" {
-		o.Manifests = filepath.Join(root, "config", "default")
+		o.Manifests = filepath.Join(root, "config", "claims")
 	}
 	if o.Binary == "" {
 		o.Binary = filepath.Join(root, "bin", "portico")
@@ -115,6 +117,9 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 	if err != nil {
 		return nil, err
 	}
+	if m.namespace, err = namespaceOf(objects); err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", opts.Manifests, err)
+	}
 	if objects, err = Localize(objects, fmt.Sprintf("https://127.0.0.1:%d", m.state.WebhookPort)); err != nil {
 		return nil, err
 	}
@@ -133,6 +138,16 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 		return nil, err
 	}
 	return m, waitTrusted(ctx, hubClient, objects)
+}
+
+// namespaceOf returns the namespace that manifests put Portico in.
+func namespaceOf(objects []*unstructured.Unstructured) (string, error) {
+	for _, object := range objects {
+		if object.GetKind() == "ServiceAccount" && object.GetName() == serviceAccount {
+			return object.GetNamespace(), nil
+		}
+	}
+	return "", fmt.Errorf("there is no ServiceAccount %s", serviceAccount)
 }
 
 func (m *Manager) path(name string) string { return filepath.Join(m.opts.Dir, name) }
@@ -174,5 +189,5 @@ func digest(file string) ([]byte, error) {
 	return hash.Sum(nil), err
 }
 
-// patience is how long anything here may take on a busy machine.
-const patience = time.Minute
+// timeout is how long anything here may take on a busy machine.
+const timeout = time.Minute

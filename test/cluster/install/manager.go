@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,10 +23,11 @@ const (
 
 // Manager is Portico's manager, running as a process.
 type Manager struct {
-	hub     *cluster.Cluster
-	opts    Options
-	state   state
-	process *cluster.Process
+	hub       *cluster.Cluster
+	opts      Options
+	namespace string
+	state     state
+	process   *cluster.Process
 }
 
 // Kubeconfig is the path of the kubeconfig that the manager uses.
@@ -58,13 +60,16 @@ func (m *Manager) Kill9() error { return m.process.Kill() }
 
 // Restart starts the manager again, stopping it first if it runs, and returns
 // when it is ready.
-func (m *Manager) Restart(ctx context.Context) error {
+func (m *Manager) Restart(ctx context.Context) error { return m.RestartWith(ctx) }
+
+// RestartWith is Restart with more arguments, until the next restart.
+func (m *Manager) RestartWith(ctx context.Context, args ...string) error {
 	if m.Running() {
 		if err := m.Stop(); err != nil {
 			return err
 		}
 	}
-	if err := m.start(); err != nil {
+	if err := m.start(args...); err != nil {
 		return err
 	}
 	return m.waitReady(ctx)
@@ -80,8 +85,8 @@ func (m *Manager) login(ctx context.Context) error {
 	year := int64((365 * 24 * time.Hour).Seconds())
 	var token *authenticationv1.TokenRequest
 	// The service account can be newer than the controllers' view of it.
-	err = cluster.Poll(ctx, patience, "a token of Portico's service account", func(ctx context.Context) (err error) {
-		token, err = hub.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, serviceAccount, &authenticationv1.TokenRequest{
+	err = cluster.Poll(ctx, timeout, "a token of Portico's service account", func(ctx context.Context) (err error) {
+		token, err = hub.CoreV1().ServiceAccounts(m.namespace).CreateToken(ctx, serviceAccount, &authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &year},
 		}, metav1.CreateOptions{})
 		return err
@@ -89,20 +94,20 @@ func (m *Manager) login(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	user, err := m.hub.WithToken("system:serviceaccount:"+Namespace+":"+serviceAccount, token.Status.Token)
+	user, err := m.hub.WithToken("system:serviceaccount:"+m.namespace+":"+serviceAccount, token.Status.Token)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(m.Kubeconfig(), user.Kubeconfig, 0o600)
 }
 
-func (m *Manager) start() (err error) {
+func (m *Manager) start(args ...string) (err error) {
 	m.process, err = cluster.Launch(cluster.Command{
 		Name: processName,
 		Path: m.opts.Binary,
 		Args: append([]string{
 			"--kubeconfig=" + m.Kubeconfig(),
-			"--namespace=" + Namespace,
+			"--namespace=" + m.namespace,
 			"--webhook-host=127.0.0.1",
 			fmt.Sprintf("--webhook-port=%d", m.state.WebhookPort),
 			"--certificate-dns-name=127.0.0.1",
@@ -113,7 +118,7 @@ func (m *Manager) start() (err error) {
 			"--allow-local-targets",
 			// Nobody has to learn that it goes before it does.
 			"--shutdown-delay=0s",
-		}, m.opts.Args...),
+		}, slices.Concat(m.opts.Args, args)...),
 		Env:    m.opts.Env,
 		Dir:    m.opts.Dir,
 		Detach: m.opts.Detach,
@@ -123,7 +128,7 @@ func (m *Manager) start() (err error) {
 
 func (m *Manager) waitReady(ctx context.Context) error {
 	ready := fmt.Sprintf("http://127.0.0.1:%d/readyz", m.state.HealthPort)
-	return cluster.Poll(ctx, patience, "Portico's manager (its log is "+m.LogFile()+")", func(ctx context.Context) error {
+	return cluster.Poll(ctx, timeout, "Portico's manager (its log is "+m.LogFile()+")", func(ctx context.Context) error {
 		if !m.Running() {
 			return cluster.Permanent(fmt.Errorf("starting Portico's manager: it ended; see %s:\n%s", m.LogFile(), m.process.LastWords()))
 		}

@@ -61,7 +61,7 @@ func Publish(ctx context.Context, hub, target *cluster.Cluster, namespace string
 	if err := onHub.Apply(ctx, client.ApplyConfigurationFromUnstructured(published), fieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("publishing %s: %w", target.Name(), err)
 	}
-	return cluster.Poll(ctx, patience, "target "+target.Name(), func(ctx context.Context) error {
+	return cluster.Poll(ctx, timeout, "target "+target.Name(), func(ctx context.Context) error {
 		var current v1alpha1.KubernetesTarget
 		if err := onHub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: target.Name()}, &current); err != nil {
 			return err

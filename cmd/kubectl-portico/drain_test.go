@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+)
+
+func placed(name, target string) *v1alpha2.KubernetesApplication {
+	return &v1alpha2.KubernetesApplication{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec:       v1alpha2.KubernetesApplicationSpec{TargetRef: &v1alpha1.TargetReference{Name: target}},
+	}
+}
+
+// moves does for an application that is asked to leave a target what the scheduler
+// does, unless it has to stay.
+func moves(ctx context.Context, c client.Client, object client.Object) error {
+	app, ok := object.(*v1alpha2.KubernetesApplication)
+	if !ok || app.Annotations[v1alpha1.MoveFromAnnotation] == "" {
+		return nil
+	}
+	if strings.HasPrefix(app.Name, "stays") {
+		app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.Scheduled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotMove, Message: app.Name + " stays"}}
+		return c.Status().Update(ctx, app)
+	}
+	delete(app.Annotations, v1alpha1.MoveFromAnnotation)
+	app.Spec.TargetRef = &v1alpha1.TargetReference{Name: "us"}
+	return c.Update(ctx, app)
+}
+
+// TestDrainLate drains a target onto which the scheduler puts something just
+// before it sees the cordon: after the drain has listed what is on the target.
+func TestDrainLate(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		here   []client.Object
+		late   string
+		listed int // how many lists after the cordon it comes
+		code   int // 0 is drained
+	}{
+		"Empty":     {reason: "A list before the cordon is no list of what is there.", late: "web"},
+		"Listed":    {reason: "Nor is one list after the cordon, which the scheduler may not have seen.", late: "web", listed: 1},
+		"One":       {reason: "What comes while others move, moves.", here: []client.Object{placed("first", "eu")}, late: "web"},
+		"Stays":     {reason: "What comes and cannot move, stays, and is no drained target.", here: []client.Object{placed("first", "eu")}, late: "stays-late", code: codeRemaining},
+		"StaysThen": {reason: "What cannot move does not keep others.", here: []client.Object{placed("stays", "eu")}, late: "web", code: codeRemaining},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eu := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "eu"}}
+			eu.Status.Conditions = []metav1.Condition{{Type: v1alpha1.Synced, Status: metav1.ConditionTrue}}
+			cordoned, lists := false, 0
+			comes := func(ctx context.Context, c client.Client) error {
+				if lists != tc.listed {
+					return nil
+				}
+				return client.IgnoreAlreadyExists(c.Create(ctx, placed(tc.late, "eu")))
+			}
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.here, eu)...).WithStatusSubresource(&v1alpha2.KubernetesApplication{}).
+				WithInterceptorFuncs(interceptor.Funcs{
+					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+						if err := c.Patch(ctx, object, patch, options...); err != nil {
+							return err
+						}
+						if object.GetName() == "eu" && !cordoned {
+							cordoned = true
+							return comes(ctx, c)
+						}
+						return moves(ctx, c, object)
+					},
+					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+						if err := c.List(ctx, list, options...); err != nil {
+							return err
+						}
+						if _, ok := list.(*v1alpha2.KubernetesApplicationList); !ok || !cordoned {
+							return nil
+						}
+						lists++
+						return comes(ctx, c)
+					},
+				}).Build()
+			var out bytes.Buffer
+			s := &session{hub: hub, namespace: "shop", out: &out}
+			err := s.drainTarget(t.Context(), "eu", false)
+			var ended exitError
+			if (tc.code == 0) != (err == nil) || err != nil && (!errors.As(err, &ended) || ended.code != tc.code) {
+				t.Errorf("%s: %v\n%s", tc.reason, err, out.String())
+			}
+			var apps v1alpha2.KubernetesApplicationList
+			if err := hub.List(t.Context(), &apps); err != nil {
+				t.Fatal(err)
+			}
+			for _, app := range apps.Items {
+				want := "us"
+				if strings.HasPrefix(app.Name, "stays") {
+					want = "eu"
+				}
+				if app.Spec.TargetRef.Name != want {
+					t.Errorf("%s %s is on %s, want %s\n%s", tc.reason, app.Name, app.Spec.TargetRef.Name, want, out.String())
+				}
+			}
+			if drained := strings.Contains(out.String(), "target eu is drained"); drained != (tc.code == 0) {
+				t.Errorf("%s It says: %s", tc.reason, out.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,377 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	computev1alpha1 "github.com/portico-io/portico/api/compute/v1alpha1"
+	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/dynamicwatch"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/connectionsecret"
+	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/policies/engine"
+)
+
+// onlyDev denies every environment but dev; broken cannot be evaluated.
+const (
+	onlyDev = `deny contains {"code": "NotClaimed", "msg": sprintf("%s may not claim it", [input.request.operation]), "field": "metadata.labels.env"} if input.target.metadata.labels.env != "dev"`
+	broken  = `deny contains {"code": "A", "msg": "no"} if units.parse_bytes("12 parsecs") > 10`
+)
+
+func rule(text string) *policyv1alpha1.Policy {
+	return &policyv1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "claimed"}, Spec: policyv1alpha1.PolicySpec{
+		Type: policyv1alpha1.Publish, Modules: map[string]string{"rule.rego": "package publish.claimed\n\nimport rego.v2\n\n" + text + "\n"},
+	}}
+}
+
+func bound(env string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "compute.crossplane.io/v1alpha1", "kind": "KubernetesCluster",
+		"metadata": map[string]any{"namespace": "team", "name": "demo", "uid": "1", "labels": map[string]any{"env": env}},
+		"spec":     map[string]any{"writeConnectionSecretToRef": map[string]any{"name": "demo"}},
+		"status":   map[string]any{"bindingPhase": "Bound"},
+	}}
+}
+
+// target is that of the claim, published before.
+func target(env string, conditions ...metav1.Condition) *v1alpha1.KubernetesTarget {
+	return &v1alpha1.KubernetesTarget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: "demo", Labels: map[string]string{"env": env},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "compute.crossplane.io/v1alpha1", Kind: "KubernetesCluster", Name: "demo", UID: "1", Controller: ptr.To(true)}},
+		},
+		Spec:   v1alpha1.KubernetesTargetSpec{ConnectionSecretRef: &v1alpha1.SecretReference{Name: "demo"}},
+		Status: v1alpha1.KubernetesTargetStatus{Conditions: conditions},
+	}
+}
+
+// claimRequest is the request for the claim that boundClaim returns.
+var claimRequest = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "demo"}}
+
+var clusters = schema.GroupVersionResource{Group: computev1alpha1.KubernetesClusterKind.Group, Version: "v1alpha1", Resource: "kubernetesclusters"}
+
+// environment is a controller on a hub that has some objects.
+type environment struct {
+	*Controller
+	hub      client.Client
+	recorder *events.FakeRecorder
+	// dynamic is the hub, as the controller reads claims.
+	dynamic *dynamicfake.FakeDynamicClient
+	// steps are the names of the steps that ran.
+	steps []string
+}
+
+type settings struct {
+	policy  string
+	claim   *unstructured.Unstructured
+	objects []client.Object
+	// calls fail the calls to the hub that they select.
+	calls interceptor.Funcs
+	// unserved says that the hub does not serve the kind of claims.
+	unserved bool
+}
+
+func newEnvironment(t *testing.T, o settings) *environment {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects := append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}, o.objects...)
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.KubernetesTarget{}).
+		WithIndex(&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, func(o client.Object) []string { return policies.RelatedTargetKeys(o) }).
+		WithInterceptorFuncs(o.calls).Build()
+	var claims []runtime.Object
+	if o.claim != nil {
+		claims = append(claims, o.claim)
+	}
+	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{clusters: "KubernetesClusterList"}, claims...)
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{clusters.GroupVersion()})
+	if !o.unserved {
+		mapper.Add(computev1alpha1.KubernetesClusterKind.WithVersion("v1alpha1"), meta.RESTScopeNamespace)
+	}
+	rules := engine.New(engine.Options{Timeout: time.Minute})
+	var all []*policyv1alpha1.Policy
+	if o.policy != "" {
+		all = append(all, rule(o.policy))
+	}
+	rules.Replace(t.Context(), all)
+	recorder := events.NewFakeRecorder(10)
+	return &environment{
+		Controller: &Controller{
+			hub: hub, live: hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.ClaimManager}, dynamic: dynamic, mapper: mapper,
+			recorder: recorder, evaluator: decisions.New(rules, "portico-system"), memory: newMemory(),
+			watches: dynamicwatch.New(t.Context(), dynamicwatch.Options{Client: dynamic, Trim: connectionsecret.TrimCluster}),
+		},
+		hub: hub, recorder: recorder, dynamic: dynamic,
+	}
+}
+
+// reconcile runs one reconcile, and records its steps.
+func (e *environment) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	log := funcr.New(func(_, line string) {
+		if _, step, found := strings.Cut(line, `"step"="`); found {
+			step, _, _ = strings.Cut(step, `"`)
+			e.steps = append(e.steps, step)
+		}
+	}, funcr.Options{Verbosity: 4})
+	return e.Reconcile(ctrl.LoggerInto(ctx, log), req)
+}
+
+// event returns the next event; "" for none.
+func (e *environment) event() string {
+	select {
+	case event := <-e.recorder.Events:
+		return event
+	default:
+		return ""
+	}
+}
+
+// TestPolicies makes and labels no target that the publish policies deny.
+func TestPolicies(t *testing.T) {
+	refused := metav1.Condition{Type: v1alpha1.Published, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeniedByPolicy}
+	const denied = "policy claimed: NotClaimed: AUDIT may not claim it (metadata.labels.env)"
+	cases := map[string]struct {
+		reason    string
+		policy    string
+		claim     string
+		existing  *v1alpha1.KubernetesTarget
+		env       string // of the target afterwards; empty when there is none
+		published string // condition Published
+		event     string
+		denied    bool // is reconciled when policies change, or the namespace
+		requeue   time.Duration
+	}{
+		"Free":     {reason: "Without policies a bound claim is published.", claim: "prod", env: "prod", event: "Normal Published published as KubernetesTarget demo"},
+		"Allowed":  {reason: "So is one that they allow.", policy: onlyDev, claim: "dev", env: "dev", event: "Normal Published published as KubernetesTarget demo"},
+		"Denied":   {reason: "One that they deny is not.", policy: onlyDev, claim: "prod", event: "Warning DeniedByPolicy the claim is not published: " + denied, denied: true},
+		"Relabels": {reason: "A target keeps the labels that it has.", policy: onlyDev, claim: "prod", existing: target("dev"), env: "dev", published: "False DeniedByPolicy", event: "Warning DeniedByPolicy the target stays as it is, and is not made as the claim asks: " + denied, denied: true},
+		"Kept":     {reason: "A published target is kept when policies change.", policy: onlyDev, claim: "prod", existing: target("prod"), env: "prod"},
+		"Reverted": {reason: "A claim that is reverted is allowed.", policy: onlyDev, claim: "dev", existing: target("dev", refused), env: "dev", published: "True Applied"},
+		"Later":    {reason: "So is one that is allowed later.", claim: "prod", existing: target("dev", refused), env: "prod", published: "True Applied"},
+		"Broken":   {reason: "A policy that fails is evaluated again.", policy: broken, claim: "dev", event: "Warning PolicyFailed the claim is not published: policy claimed", denied: true, requeue: policyRetryInterval},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := settings{policy: tc.policy, claim: bound(tc.claim)}
+			if tc.existing != nil {
+				o.objects = append(o.objects, tc.existing)
+			}
+			e := newEnvironment(t, o)
+			result, err := e.reconcile(t.Context(), claimRequest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var list v1alpha1.KubernetesTargetList
+			if err := e.hub.List(t.Context(), &list); err != nil {
+				t.Fatal(err)
+			}
+			env, published := "", ""
+			for _, target := range list.Items {
+				env = target.Labels["env"]
+				if condition := meta.FindStatusCondition(target.Status.Conditions, v1alpha1.Published); condition != nil {
+					published = fmt.Sprintf("%s %s", condition.Status, condition.Reason)
+				}
+			}
+			if event := e.event(); !strings.HasPrefix(event, tc.event) || tc.event == "" && event != "" {
+				t.Errorf("%s: event %q, want %q", tc.reason, event, tc.event)
+			}
+			if diff := cmp.Diff([]any{tc.env, tc.published, tc.denied, tc.requeue}, []any{env, published, len(e.memory.deniedIn("team")) > 0, result.RequeueAfter}); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if len(e.memory.deniedIn("other")) > 0 {
+				t.Error("a claim is listed in another namespace")
+			}
+		})
+	}
+}
+
+// secretOf is the Secret of the claim, controlled by a claim with some UID.
+func secretOf(uid types.UID) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "compute.crossplane.io/v1alpha1", Kind: "KubernetesCluster", Name: "demo", UID: uid, Controller: ptr.To(true)},
+	}}}
+}
+
+// TestSteps runs the steps in their order, and ends where a step says so.
+func TestSteps(t *testing.T) {
+	all := []string{"read claim", "read target", "read secret", "decide target", "check policies", "write target"}
+	failure := errors.New("the hub is away")
+	published := "Normal Published published as KubernetesTarget demo"
+	on := func(kind string) func(object client.Object) error {
+		return func(object client.Object) error {
+			if strings.Contains(fmt.Sprintf("%T %s", object, object.GetObjectKind().GroupVersionKind().Kind), kind) {
+				return failure
+			}
+			return nil
+		}
+	}
+	failGet := func(kind string) interceptor.Funcs {
+		fails := on(kind)
+		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			if err := fails(object); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, object, opts...)
+		}}
+	}
+	terminating := apierrors.NewForbidden(schema.GroupResource{}, "demo", failure)
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	cases := map[string]struct {
+		reason string
+		settings
+		fail  error // of reading the claim
+		steps int   // that ran
+		event string
+		err   error
+		// blocked says that the claim waits for its Secret.
+		blocked bool
+	}{
+		"Published":   {reason: "A bound claim gets a target.", settings: settings{claim: bound("dev")}, steps: 6, event: published},
+		"WithSecret":  {reason: "So does one that controls its Secret.", settings: settings{claim: bound("dev"), objects: []client.Object{secretOf("1")}}, steps: 6, event: published},
+		"Unserved":    {reason: "Another reconcile waits for the kind.", settings: settings{unserved: true}, steps: 1},
+		"Absent":      {reason: "A deleted claim needs nothing.", steps: 1},
+		"Unbound":     {reason: "A claim without a cluster gets no target.", settings: settings{claim: without(bound("dev"), "status")}, steps: 1},
+		"NoSecret":    {reason: "A claim has to name a Secret.", settings: settings{claim: without(bound("dev"), "spec")}, steps: 4, event: "Warning SecretMissing the claim is bound, and not published: it names no secret in spec.writeConnectionSecretToRef"},
+		"OtherSecret": {reason: "Nobody lends a Secret that another resource controls.", settings: settings{claim: bound("dev"), objects: []client.Object{secretOf("2")}}, steps: 4, blocked: true, event: "Warning SecretNotControlled the claim is not published: secret demo is not controlled by it; whoever may read that secret can name it in a KubernetesTarget"},
+		"NameTaken":   {reason: "A target that another resource controls is not changed.", settings: settings{claim: bound("dev"), objects: []client.Object{&v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo"}}}}, steps: 4, event: "Warning NameTaken the claim is not published: KubernetesTarget demo exists and is not this claim's; rename or delete one of them"},
+		"ClaimFails":  {reason: "A failure to read the claim is tried again.", settings: settings{claim: bound("dev")}, fail: failure, steps: 1, err: failure},
+		"TargetFails": {reason: "So is one to read the target.", settings: settings{claim: bound("dev"), calls: failGet("KubernetesTarget")}, steps: 2, err: failure},
+		"SecretFails": {reason: "So is one to read the Secret.", settings: settings{claim: bound("dev"), calls: failGet("Secret")}, steps: 3, err: failure, blocked: true},
+		"NamespaceFails": {reason: "So is one to read the namespace, for the policies.",
+			settings: settings{claim: bound("dev"), policy: onlyDev, calls: failGet("Namespace")}, steps: 5, err: failure},
+		"CreateFails": {reason: "So is one to create the target.", settings: settings{claim: bound("dev"), calls: interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return failure }}}, steps: 6, err: failure},
+		"Terminating": {reason: "A namespace that is deleted gets no target.", settings: settings{claim: bound("dev"), calls: interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return terminating
+			}}}, steps: 6},
+		"PatchFails": {reason: "A failure to change the target is tried again.", settings: settings{claim: bound("dev"), objects: []client.Object{target("prod")}, calls: interceptor.Funcs{
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return failure
+			}}}, steps: 6, err: failure},
+		"StatusFails": {reason: "So is one to write the condition.", settings: settings{claim: bound("prod"), policy: onlyDev, objects: []client.Object{target("dev")}, calls: interceptor.Funcs{
+			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+				return failure
+			}}}, steps: 5, err: failure, event: "Warning DeniedByPolicy the target stays as it is"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := newEnvironment(t, tc.settings)
+			if tc.fail != nil {
+				e.dynamic.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.fail })
+			}
+			_, err := e.reconcile(t.Context(), claimRequest)
+			if !errors.Is(err, tc.err) || tc.err == nil && err != nil {
+				t.Errorf("%s: error %v, want %v", tc.reason, err, tc.err)
+			}
+			if diff := cmp.Diff(all[:tc.steps], e.steps); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if event := e.event(); !strings.HasPrefix(event, tc.event) || tc.event == "" && event != "" {
+				t.Errorf("%s: event %q, want %q", tc.reason, event, tc.event)
+			}
+			waits := slices.Contains(e.memory.claimsOf(types.NamespacedName{Namespace: "team", Name: "demo"}), claimRequest)
+			if waits != tc.blocked {
+				t.Errorf("%s: the claim waits for its Secret: %t", tc.reason, waits)
+			}
+		})
+	}
+}
+
+func without(claim *unstructured.Unstructured, field string) *unstructured.Unstructured {
+	delete(claim.Object, field)
+	return claim
+}
+
+// TestIdle writes nothing when the target is as its claim describes it.
+func TestIdle(t *testing.T) {
+	e := newEnvironment(t, settings{claim: bound("dev")})
+	for range 2 {
+		if _, err := e.reconcile(t.Context(), claimRequest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := &v1alpha1.KubernetesTarget{}
+	if err := e.hub.Get(t.Context(), claimRequest.NamespacedName, got); err != nil {
+		t.Fatal(err)
+	}
+	if got.ResourceVersion != "1" {
+		t.Errorf("resource version %s after two reconciles, want one write", got.ResourceVersion)
+	}
+}
+
+// TestKind watches claims while the hub serves their kind, and waits for a kind whose
+// definition exists.
+func TestKind(t *testing.T) {
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: kindRequest.Name}}
+	cases := map[string]struct {
+		reason string
+		settings
+		watched bool
+		requeue time.Duration
+	}{
+		"Served":   {reason: "The kind is watched.", watched: true},
+		"Unserved": {reason: "Without a definition the watch of definitions starts the next reconcile.", settings: settings{unserved: true}},
+		"Defined":  {reason: "No event tells when a definition is served.", settings: settings{unserved: true, objects: []client.Object{definition}}, requeue: kindRetryInterval},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := newEnvironment(t, tc.settings)
+			result, err := e.reconcile(t.Context(), kindRequest)
+			if err != nil || result.RequeueAfter != tc.requeue || len(e.watches.Running()) > 0 != tc.watched {
+				t.Errorf("%s: result %v, error %v, watches %v", tc.reason, result, err, e.watches.Running())
+			}
+		})
+	}
+}
+
+// TestRequests maps events of other objects to claims.
+func TestRequests(t *testing.T) {
+	e := newEnvironment(t, settings{})
+	other := types.NamespacedName{Namespace: "team", Name: "other"}
+	e.memory.setSecret(other, types.NamespacedName{Namespace: "team", Name: "demo"})
+	want := []reconcile.Request{{NamespacedName: other}, claimRequest}
+	if diff := cmp.Diff(want, e.claimsOfSecret(t.Context(), secretOf("1"))); diff != "" {
+		t.Errorf("a Secret is that of its claim, and of the claims that it blocks (-want +got):\n%s", diff)
+	}
+	e.memory.setDenied(other, true)
+	if diff := cmp.Diff(want[:1], e.deniedInNamespace(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})); diff != "" {
+		t.Errorf("a namespace is that of its denied claims (-want +got):\n%s", diff)
+	}
+	if got := requestsOfDefinition(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "others.example.org"}}); got != nil {
+		t.Errorf("another definition requests %v", got)
+	}
+}

@@ -1,0 +1,134 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// TestTotalCacheBytes: when the caches of all targets are too large together, the
+// target with the largest is left alone, and no other.
+func TestTotalCacheBytes(t *testing.T) {
+	limits := Limits{CacheBytes: 100 << 20, TotalCacheBytes: 100 << 20}
+	budget := NewBudget(limits)
+	small, large, other := NewLimiter(limits, budget), NewLimiter(limits, budget), NewLimiter(limits, budget)
+	budget.setCached(small, 10<<20)
+	budget.setCached(large, 60<<20)
+	budget.setCached(other, 30<<20)
+	for name, g := range map[string]*Limiter{"small": small, "large": large, "other": other} {
+		if err := g.backoffError(); err != nil {
+			t.Errorf("at the limit, target %s is left alone: %v", name, err)
+		}
+	}
+	budget.setCached(small, 11<<20)
+	budget.setCached(small, 12<<20) // before the caches of the largest are dropped
+	if large.backoffError() == nil {
+		t.Error("past the limit, the target with the largest caches goes on")
+	}
+	budget.setCached(large, 0)
+	budget.setCached(other, 80<<20)
+	for name, g := range map[string]*Limiter{"small": small, "other": other} {
+		if err := g.backoffError(); err != nil {
+			t.Errorf("target %s is left alone, although another has more, or had: %v", name, err)
+		}
+	}
+}
+
+// TestLargeResponses: large responses wait for their turn, small ones do not, and a
+// page that waits would rather be smaller. Nobody is blamed for the delay.
+func TestLargeResponses(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		size := 100
+		if r.URL.Query().Get("large") != "" {
+			size = largeResponse + 1<<20
+		}
+		_, _ = fmt.Fprintf(w, `{"items":[%q]}`, strings.Repeat("x", size))
+	}))
+	defer server.Close()
+	limits := Limits{ResponseBytes: 4 * largeResponse, ResponseTime: 2 * time.Second}
+	budget := NewBudget(limits)
+	g := NewLimiter(limits, budget)
+	client := &http.Client{Transport: g.Wrap(server.URL)(http.DefaultTransport)}
+	read := func(ctx context.Context, query string) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/configmaps"+query, nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		for buffer := make([]byte, 1<<20); ; {
+			if _, err := response.Body.Read(buffer); err != nil {
+				if err.Error() == "EOF" {
+					return nil
+				}
+				return err
+			}
+		}
+	}
+
+	turns := make([]*turn, maxLargeResponses)
+	for i := range turns {
+		turns[i] = &turn{}
+		if err := turns[i].begin(t.Context(), budget.largeResponses, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := read(t.Context(), ""); err != nil {
+		t.Errorf("a small response waits for large ones: %v", err)
+	}
+	if err := read(context.WithValue(t.Context(), tooLargeAllowed{}, true), "?large=1"); !errors.Is(err, errPageTooLarge) {
+		t.Errorf("a large page, which may be smaller, is read although others have their turn: %v", err)
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- read(t.Context(), "?large=1") }()
+	select {
+	case err := <-waiting:
+		t.Errorf("a large response is read although others have their turn: %v", err)
+	case <-time.After(2 * limits.ResponseTime):
+	}
+	turns[0].end()
+	if err := <-waiting; err != nil {
+		t.Errorf("a large response that had to wait fails: %v", err)
+	}
+	if err := g.backoffError(); err != nil {
+		t.Errorf("the target is blamed for the delay: %v", err)
+	}
+	turns[1].end()
+	if !budget.largeResponses.TryAcquire(maxLargeResponses) {
+		t.Error("a turn did not end with its response")
+	}
+}
+
+// TestTurnOfList: the turn of a page lasts until the page is decoded.
+func TestTurnOfList(t *testing.T) {
+	turns := semaphore.NewWeighted(1)
+	ctx, end := withTurn(t.Context())
+	mine, ok := ctx.Value(turnKey{}).(*turn)
+	if !ok {
+		t.Fatal("the context has no turn")
+	}
+	for range 2 { // a response asks at each read
+		if err := mine.begin(ctx, turns, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if turns.TryAcquire(1) {
+		t.Error("the turn is free while the page is decoded")
+	}
+	end()
+	end()
+	if !turns.TryAcquire(1) {
+		t.Error("the turn is not free after the page is decoded")
+	}
+}

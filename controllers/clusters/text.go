@@ -1,0 +1,26 @@
+package clusters
+
+import (
+	"strings"
+
+	"github.com/portico-io/portico/policies"
+)
+
+// The maximum lengths of texts of a target, in conditions and warnings.
+const (
+	maxVersion = 64
+	maxMessage = 1024
+	maxWarning = 1024
+)
+
+// boundText returns a target's text as valid UTF-8 of at most max bytes.
+func boundText(text string, max int) string {
+	const replacement = "\uFFFD"
+	if len(text) > max {
+		text = policies.Shorten(text, max)
+	}
+	if valid := strings.ToValidUTF8(text, replacement); len(valid) <= max {
+		return valid
+	}
+	return strings.ToValidUTF8(text, "")
+}

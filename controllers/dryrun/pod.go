@@ -1,0 +1,56 @@
+package dryrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/policies"
+)
+
+// createPod creates a Pod of the object as a dry run, and returns the refusal as a message,
+// or "". A cluster accepts a Deployment whose Pods it refuses, for example because of Pod
+// Security, and does not report that to the user. The Deployment is accepted here, too:
+// the cause may end without a change of the Deployment, as that of a quota does.
+func (r *Runner) createPod(ctx context.Context, s *scope) <-chan string {
+	out := make(chan string, 1)
+	pod := kinds.PodOf(s.desired)
+	if pod == nil || s.clusterScoped {
+		out <- ""
+		return out
+	}
+	connection, target, kind, name := s.connection, s.target.Name, s.desired.GetKind(), s.desired.GetName()
+	account := kinds.ServiceAccount(s.desired)
+	go func() {
+		err := connection.Create(ctx, pod, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
+		if !rejectsPod(err) || r.isSent(ctx, s, policies.ServiceAccountKey(account)) {
+			out <- ""
+			return
+		}
+		out <- fmt.Sprintf("target %s takes %s %s, and would refuse its Pods: %s", target, kind, name, plan.ErrorMessage(err))
+	}()
+	return out
+}
+
+// rejectsPod tells whether the answer of a target is about the Pod. It may also be about
+// the rights of the user, about objects that do not exist yet, or about the target.
+func rejectsPod(err error) bool {
+	var status apierrors.APIStatus
+	switch {
+	case !errors.As(err, &status), apierrors.IsNotFound(err), apierrors.IsBadRequest(err), apierrors.IsTooManyRequests(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return false
+	case status.Status().Code >= http.StatusInternalServerError:
+		return false
+	case apierrors.IsForbidden(err):
+		details := status.Status().Details
+		return details == nil || details.Name != "" // a denied right to create Pods has no name
+	}
+	return true
+}

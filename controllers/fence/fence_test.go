@@ -1,0 +1,151 @@
+package fence
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestSequence runs the sequence of actions of processes that share one identity and one Lease.
+func TestSequence(t *testing.T) {
+	type moment struct {
+		After   time.Duration
+		Process string
+		Action  Action
+		Before  State // when it looks
+		State   State // once it has done it
+	}
+	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		reason      string
+		predecessor map[string]string
+		lease       *Lease
+		moments     []moment
+	}{
+		"Alone": {
+			reason: "The first creates the Lease, and renews it.",
+			moments: []moment{
+				{0, "a", Create, Lapsed, Held},
+				{10 * time.Second, "a", Renew, Held, Held},
+				{20 * time.Second, "a", Renew, Held, Held},
+			},
+		},
+		"Successor": {
+			reason:      "The next leader of the hub takes it over at once; the one before has lost it.",
+			predecessor: map[string]string{"b": "a"},
+			moments: []moment{
+				{0, "a", Create, Lapsed, Held},
+				{time.Second, "b", TakeOver, Lapsed, Held},
+				{2 * time.Second, "a", Wait, Conflict, Conflict},
+				{11 * time.Second, "b", Renew, Held, Held},
+			},
+		},
+		"Unknown": {
+			reason: "A process waits until an unknown holder has stopped.",
+			moments: []moment{
+				{0, "a", Create, Lapsed, Held},
+				{time.Second, "b", Wait, Conflict, Conflict},
+				{10 * time.Second, "a", Renew, Held, Held},
+				{20 * time.Second, "b", Wait, Conflict, Conflict},
+				{44 * time.Second, "b", Wait, Conflict, Conflict},
+				{45 * time.Second, "b", TakeOver, Lapsed, Held},
+			},
+		},
+		"Clone": {
+			reason:      "A clone knows the holder from the backup and takes the Lease; the original stops, and goes on when the clone has stopped.",
+			predecessor: map[string]string{"clone": "original"},
+			moments: []moment{
+				{0, "original", Create, Lapsed, Held},
+				{time.Second, "clone", TakeOver, Lapsed, Held},
+				{5 * time.Second, "original", Wait, Conflict, Conflict},
+				{11 * time.Second, "clone", Renew, Held, Held},
+				{15 * time.Second, "original", Wait, Conflict, Conflict},
+				{40 * time.Second, "original", TakeOver, Lapsed, Held},
+				{41 * time.Second, "clone", Wait, Conflict, Conflict},
+			},
+		},
+		"Sleeper": {
+			reason: "A leader that hung may not write when it wakes, before it has asked.",
+			moments: []moment{
+				{0, "a", Create, Lapsed, Held},
+				{time.Second, "b", Wait, Conflict, Conflict},
+				{26 * time.Second, "b", TakeOver, Lapsed, Held},
+				{27 * time.Second, "a", Wait, Conflict, Conflict},
+			},
+		},
+		"Released": {
+			reason:  "A Lease without a holder is anybody's.",
+			lease:   &Lease{Version: "0", Duration: time.Second},
+			moments: []moment{{0, "a", TakeOver, Lapsed, Held}},
+		},
+		"Forever": {
+			reason: "Nobody keeps it for longer than everybody does, whatever is written there.",
+			lease:  &Lease{Holder: "x", Version: "0", Duration: 1000 * time.Hour},
+			moments: []moment{
+				{0, "a", Wait, Conflict, Conflict},
+				{25 * time.Second, "a", TakeOver, Lapsed, Held},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			lease, processes := tc.lease, map[string]*Fence{}
+			var got []moment
+			for i, m := range tc.moments {
+				f := processes[m.Process]
+				if f == nil {
+					f = &Fence{Identity: m.Process, Predecessor: tc.predecessor[m.Process]}
+					processes[m.Process] = f
+				}
+				now := start.Add(m.After)
+				f.Observe(lease, now)
+				happened := moment{After: m.After, Process: m.Process, Before: f.State(now), Action: f.Next(now)}
+				if happened.Action != Wait {
+					version := string(rune('a' + i))
+					lease = &Lease{Holder: m.Process, Version: version, Duration: Duration}
+					f.RecordWrite(version, now)
+				}
+				happened.State = f.State(now)
+				got = append(got, happened)
+			}
+			if diff := cmp.Diff(tc.moments, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestState is about what needs no look at the Lease.
+func TestState(t *testing.T) {
+	now := time.Now()
+	fence := func(change ...func(*Fence)) *Fence {
+		f := &Fence{Identity: "a"}
+		for _, c := range change {
+			c(f)
+		}
+		return f
+	}
+	wrote := func(ago time.Duration) func(*Fence) { return func(f *Fence) { f.RecordWrite("1", now.Add(-ago)) } }
+	for name, tc := range map[string]struct {
+		reason string
+		fence  *Fence
+		want   State
+	}{
+		"New":      {"Nothing is written before the first answer.", fence(), Pending},
+		"Held":     {"It was renewed in time.", fence(wrote(Validity - 1)), Held},
+		"Lapsed":   {"It was not, and another may take it soon.", fence(wrote(Validity)), Lapsed},
+		"Asleep":   {"A machine that slept has a monotonic clock that did not count.", fence(func(f *Fence) { f.RecordWrite("1", now.Add(-time.Hour).Round(0)) }), Lapsed},
+		"Denied":   {"Without the right writes go on.", fence((*Fence).SetDenied), Unfenced},
+		"Revoked":  {"Also when there was one.", fence(wrote(0), (*Fence).SetDenied), Unfenced},
+		"Granted":  {"And when there is one again, it counts.", fence((*Fence).SetDenied, wrote(0)), Held},
+		"Conflict": {"Another has it.", fence(wrote(0), func(f *Fence) { f.Observe(&Lease{Holder: "b", Version: "2", Duration: Duration}, now) }), Conflict},
+	} {
+		if got := tc.fence.State(now); got != tc.want {
+			t.Errorf("%s: %s, want %s: %s", name, got, tc.want, tc.reason)
+		}
+	}
+	if Validity >= Duration || RenewInterval+RetryInterval >= Validity || Duration+ReadInterval > 30*time.Second {
+		t.Error("the times do not fit")
+	}
+}

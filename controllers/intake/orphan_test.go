@@ -1,0 +1,68 @@
+package intake
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// TestOrphan is about an object that was deleted with --cascade=orphan: its resource loses
+// its owner, although garbage collection did not know the resource and removed the
+// object first. It would delete the resource next.
+func TestOrphan(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := map[string]struct {
+		reason     string
+		finalizers []string
+		wantOwner  bool
+	}{
+		"Orphaned":   {"The object on the target stays.", []string{metav1.FinalizerOrphanDependents}, false},
+		"Foreground": {"The resource goes with its owner.", []string{metav1.FinalizerDeleteDependents}, true},
+		"Background": {"The resource goes after its owner.", nil, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(resourceOf("web", "eu-1")).Build()
+			c := newController(hub, hub, kinds.Deployment{}, events.NewFakeRecorder(100))
+			before := native("web")
+			after := before.DeepCopy()
+			after.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+			after.SetFinalizers(tc.finalizers)
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer queue.ShutDown()
+			c.orphaning.Handler().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
+
+			key := client.ObjectKeyFromObject(before)
+			if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+				t.Fatal(err)
+			}
+			resource := resourceOf("web", "")
+			if err := hub.Get(t.Context(), client.ObjectKeyFromObject(resource), resource); err != nil {
+				t.Fatal(err)
+			}
+			if got := metav1.GetControllerOf(resource) != nil; got != tc.wantOwner {
+				t.Errorf("%s the resource has an owner: %t, want %t", tc.reason, got, tc.wantOwner)
+			}
+			if _, remembered := c.orphaning.UID(key); remembered {
+				t.Error("the object is remembered although nothing is left to do")
+			}
+		})
+	}
+}

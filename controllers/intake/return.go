@@ -1,0 +1,183 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+)
+
+// returnToHub returns an object without the label to the hub. A Deployment is available
+// on the hub before its object on the target is deleted.
+func (c *Controller) returnToHub(ctx context.Context, native *unstructured.Unstructured) (reconcile.Result, error) {
+	return reconciler.Run(ctx, &scope{native: native}, []reconciler.Step[*scope]{
+		{Name: "get resource", Run: c.getResource},
+		{Name: "start on hub", Run: c.startOnHub},
+		{Name: "wait for dependents", Run: c.waitForDependents},
+		{Name: "clear conditions", Run: c.clearConditions},
+		{Name: "delete resource", Run: c.deleteResource},
+	}, nil)
+}
+
+// getResource reads the resource of an object that returns to the hub. An object without
+// one is on the hub already.
+func (c *Controller) getResource(ctx context.Context, s *scope) error {
+	resource := &v1alpha1.KubernetesApplicationResource{}
+	key := resourceKey(s.native)
+	err := c.hub.Get(ctx, key, resource)
+	switch {
+	case apierrors.IsNotFound(err):
+		if c.denials.remove(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.native)}) {
+			if err := c.clearConditions(ctx, s); err != nil {
+				return err
+			}
+		}
+		return reconciler.ErrDone
+	case err != nil:
+		return fmt.Errorf("reading resource %s: %w", key, err)
+	case !metav1.IsControlledBy(resource, s.native) || resource.DeletionTimestamp != nil:
+		return reconciler.ErrDone
+	}
+	s.resource = resource
+	return nil
+}
+
+// startOnHub turns the held ReplicaSets of a Deployment back into ordinary ReplicaSets, and waits
+// until the Deployment is available on the hub.
+func (c *Controller) startOnHub(ctx context.Context, s *scope) error {
+	if c.kind != (kinds.Deployment{}) {
+		return nil
+	}
+	available, err := c.restoreReplicaSets(ctx, s.native)
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(s.native)
+	if !available { // no cache holds the Deployment, so no event tells
+		ctrl.LoggerFrom(ctx).V(2).Info("Skipped deletion of resource", "reason", "the Deployment is not available on the hub")
+		return reconciler.RequeueAfter(c.returnBackoff.When(key))
+	}
+	return nil
+}
+
+// restoreReplicaSets restores the ReplicaSets of a Deployment, and tells whether the
+// Deployment is available on the hub and has no held one left.
+func (c *Controller) restoreReplicaSets(ctx context.Context, native *unstructured.Unstructured) (bool, error) {
+	available := policies.ReadinessOf(native, "").IsReady()
+	if !available {
+		// The cache holds held ReplicaSets. Without one, the Deployment only needs time.
+		if cached, err := listReplicaSets(ctx, c.hub, native); err != nil || len(cached) == 0 {
+			return false, err
+		}
+	}
+	replicaSets, err := c.replicaSets(ctx, native)
+	if err != nil {
+		return false, err
+	}
+	held := 0
+	for i := range replicaSets {
+		if kinds.IsHeldReplicaSet(&replicaSets[i]) {
+			held++
+		}
+		if err := c.restoreReplicaSet(ctx, native, &replicaSets[i]); err != nil {
+			return false, err
+		}
+	}
+	return available && held == 0, nil
+}
+
+// restoreReplicaSet removes Portico's label, and the annotation that the Deployment
+// controller copied from the Deployment. A held one of the current template is deleted:
+// the Deployment controller makes an ordinary ReplicaSet for it.
+func (c *Controller) restoreReplicaSet(ctx context.Context, native *unstructured.Unstructured, rs *appsv1.ReplicaSet) error {
+	held := kinds.IsHeldReplicaSet(rs)
+	if _, marked := rs.Annotations[v1alpha1.IntentAnnotation]; !held && !marked {
+		return nil
+	}
+	if held {
+		before := rs.DeepCopy()
+		removeMarks(before)
+		if hasCurrentTemplate(native, before) {
+			return c.writer.Delete(ctx, rs, "restoring", client.Preconditions{UID: &rs.UID})
+		}
+	}
+	before := rs.DeepCopy()
+	removeMarks(rs)
+	_, err := c.writer.Patch(ctx, before, rs, "restoring")
+	return err
+}
+
+func removeMarks(rs *appsv1.ReplicaSet) {
+	delete(rs.Labels, v1alpha1.ScheduleLabel)
+	delete(rs.Spec.Template.Labels, v1alpha1.ScheduleLabel)
+	delete(rs.Annotations, v1alpha1.IntentAnnotation)
+}
+
+// hasCurrentTemplate tells whether a ReplicaSet has the Pod template of its Deployment.
+// It leaves out the hash, as the Deployment controller does.
+func hasCurrentTemplate(native *unstructured.Unstructured, rs *appsv1.ReplicaSet) bool {
+	var deployment appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(native.Object, &deployment); err != nil {
+		return false
+	}
+	want, have := deployment.Spec.Template.DeepCopy(), rs.Spec.Template.DeepCopy()
+	delete(want.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	delete(have.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	return equality.Semantic.DeepEqual(want, have)
+}
+
+// waitForDependents waits until no object on the target refers to a Secret or ConfigMap
+// under its own name.
+func (c *Controller) waitForDependents(ctx context.Context, s *scope) error {
+	if !kinds.HasContent(c.kind.GroupVersionKind()) {
+		return nil
+	}
+	referenced, err := c.isReferencedOnTarget(ctx, s.native)
+	if err != nil || !referenced {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).V(2).Info("Skipped deletion of resource", "reason", "objects on the target refer to it")
+	return reconciler.RequeueAfter(rolloutRequeueAfter)
+}
+
+// clearConditions removes the conditions of Portico from the native object.
+func (c *Controller) clearConditions(ctx context.Context, s *scope) error {
+	conditions, found := kinds.WithoutProblems(s.native)
+	if !found {
+		return nil
+	}
+	before := s.native.DeepCopy()
+	if err := unstructured.SetNestedSlice(s.native.Object, conditions, "status", "conditions"); err != nil {
+		return fmt.Errorf("clearing the conditions of %s: %w", client.ObjectKeyFromObject(s.native), err)
+	}
+	_, err := c.writer.PatchStatus(ctx, before, s.native)
+	return err
+}
+
+// deleteResource deletes the resource, and with it the object on the target.
+func (c *Controller) deleteResource(ctx context.Context, s *scope) error {
+	c.returnBackoff.Forget(client.ObjectKeyFromObject(s.native))
+	if err := c.writer.Delete(ctx, s.resource, "returning its object to the hub", client.Preconditions{UID: &s.resource.UID}); err != nil {
+		return err
+	}
+	note := "runs here again; its copy on the target is being deleted"
+	if kinds.HasContent(c.kind.GroupVersionKind()) {
+		note = "stays here; its copy on the target is being deleted"
+	}
+	events.Emit(c.recorder, s.native, "Move", events.Event{Reason: v1alpha1.EventMovedToHub, Note: note})
+	return nil
+}

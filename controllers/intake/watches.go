@@ -1,0 +1,137 @@
+package intake
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler"
+)
+
+// intentChanged passes the updates of a user, and none of a status.
+func intentChanged() predicate.Predicate {
+	return reconciler.Updated(func(before, after *unstructured.Unstructured) bool {
+		return reconciler.IntentChanged(before, after) || !equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"])
+	})
+}
+
+// resourceChanged passes the updates of a resource for which its native object waits.
+func resourceChanged() predicate.Predicate {
+	return reconciler.Updated(func(before, after *v1alpha1.KubernetesApplicationResource) bool {
+		return before.Generation != after.Generation ||
+			before.Status.ObservedHubGeneration != after.Status.ObservedHubGeneration ||
+			meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.Ready) != meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.Ready)
+	})
+}
+
+// remoteContentChanged passes the changes of Secrets and ConfigMaps that have, or had,
+// the label.
+func remoteContentChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return kinds.HasRemoteLabel(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return kinds.HasRemoteLabel(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return (kinds.HasRemoteLabel(e.ObjectOld) || kinds.HasRemoteLabel(e.ObjectNew)) && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+		},
+	}
+}
+
+// scheduleLabelChanged passes the changes after which a Secret or ConfigMap is sent
+// under its own name that was not, or the reverse.
+func scheduleLabelChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return kinds.HasRemoteLabel(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return kinds.HasRemoteLabel(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()
+			return before[v1alpha1.ScheduleLabel] != after[v1alpha1.ScheduleLabel] || before[v1alpha1.ApplicationLabel] != after[v1alpha1.ApplicationLabel]
+		},
+	}
+}
+
+// pullSecretsChanged passes the changes of a ServiceAccount's image pull secrets.
+func pullSecretsChanged() predicate.Predicate {
+	return predicate.And(predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			account, ok := e.Object.(*corev1.ServiceAccount)
+			return ok && len(account.ImagePullSecrets) > 0
+		},
+	}, reconciler.Updated(func(before, after *corev1.ServiceAccount) bool {
+		return !equality.Semantic.DeepEqual(before.ImagePullSecrets, after.ImagePullSecrets)
+	}))
+}
+
+// membersOfApplication returns the native objects of an application.
+func (c *Controller) membersOfApplication(ctx context.Context, app client.Object) []reconcile.Request {
+	resources, err := c.listResources(ctx, app.GetNamespace(), app.GetName())
+	if err != nil {
+		return nil // the cache has stopped
+	}
+	return c.nativesOf(resources)
+}
+
+// nativesOf returns the native objects of the controller's kind that control resources.
+func (c *Controller) nativesOf(resources []v1alpha1.KubernetesApplicationResource) []reconcile.Request {
+	var out []reconcile.Request
+	for i := range resources {
+		owner := metav1.GetControllerOf(&resources[i])
+		if owner != nil && owner.Kind == c.kind.GroupVersionKind().Kind {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: resources[i].Namespace, Name: owner.Name}})
+		}
+	}
+	return out
+}
+
+// dependentsOf returns the function that finds the native objects whose Pods refer to a
+// Secret or ConfigMap.
+func (c *Controller) dependentsOf(content kinds.Kind) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		list, err := c.listDependents(ctx, content.GroupVersionKind().Kind, object)
+		if err != nil {
+			return nil // the cache has stopped
+		}
+		return c.nativesOf(list)
+	}
+}
+
+// serviceAccountIndex finds native objects by the ServiceAccount of their Pods.
+const serviceAccountIndex = "spec.template.spec.serviceAccountName"
+
+func indexServiceAccount(object client.Object) []string {
+	native, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	if name := kinds.ServiceAccount(native); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+// usersOfServiceAccount returns the native objects whose Pods have a ServiceAccount.
+func (c *Controller) usersOfServiceAccount(ctx context.Context, account client.Object) []reconcile.Request {
+	list := &unstructured.UnstructuredList{}
+	gvk := c.kind.GroupVersionKind()
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err := c.hub.List(ctx, list, client.InNamespace(account.GetNamespace()),
+		client.MatchingFields{serviceAccountIndex: account.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil // the cache has stopped
+	}
+	out := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}

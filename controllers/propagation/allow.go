@@ -1,0 +1,57 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+)
+
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetestargets,verbs=get;list;watch
+
+// checkAllowed asks the same question as admission. The target itself tells whether the
+// kind has namespaces. A new object is not sent to a target that does not allow it. An
+// object that exists there remains as it is, and is still reported. A change of
+// spec.allow enqueues the resource.
+func (c *applier) checkAllowed(ctx context.Context, s *scope) error {
+	target := &v1alpha1.KubernetesTarget{}
+	err := c.hub.Get(ctx, s.target, target)
+	if apierrors.IsNotFound(err) {
+		return c.connector.reportUnknownTarget(ctx, s)
+	}
+	if err != nil {
+		return fmt.Errorf("reading target %s: %w", s.target, err)
+	}
+	if denied := policies.NewObjectsDeniedReason(target); denied != "" && !s.state.Owned() {
+		s.clearRemoteStatus()
+		s.setFailed(v1alpha1.ReasonNotAllowed, fmt.Sprintf("target %s %s and takes nothing new; delete this resource, or move it to another target", s.target.Name, denied))
+		return reconciler.ErrDone
+	}
+	var unknown error
+	item := policies.AllowItemOf(s.desired, func(schema.GroupVersionKind) bool {
+		namespaced, err := s.connection.Client().IsObjectNamespaced(s.desired)
+		unknown = err
+		return !namespaced
+	})
+	if unknown != nil {
+		return s.probeIfUnreachable(fmt.Errorf("looking up %s: %w", s.desired.GetKind(), unknown))
+	}
+	denied := c.options.AllowDefaults.DeniedReason(target, item)
+	if denied == "" {
+		return nil
+	}
+	if s.state.Owned() {
+		if err := c.observer.mirrorStatus(ctx, s); err != nil {
+			return err
+		}
+	} else {
+		s.clearRemoteStatus()
+	}
+	s.setFailed(v1alpha1.ReasonNotAllowed, fmt.Sprintf("target %s %s", s.target.Name, denied))
+	return reconciler.ErrDone
+}

@@ -1,0 +1,197 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+)
+
+// remover has the steps that delete the object from a target, or release it.
+type remover struct {
+	*base
+	cache     cache.Cache
+	connector connector
+	copies    copies
+}
+
+// withdrawObject deletes the object from the target, and removes the finalizer of the
+// resource once the object is gone.
+func (c *remover) withdrawObject(ctx context.Context, s *scope) error {
+	if !controllerutil.ContainsFinalizer(s.resource, v1alpha1.PropagationFinalizer) {
+		return reconciler.ErrDone
+	}
+	if !s.state.Owned() {
+		return c.finishDeletion(ctx, s)
+	}
+	s.resource.Status.State = v1alpha1.StateDeleting
+	if _, errs := policies.DeletionPolicyOf(s.resource); len(errs) > 0 { // admission was unavailable
+		s.reportDeletionWait(fmt.Sprintf("%s %s is not deleted on target %s before this is corrected: %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name, errs.ToAggregate()))
+		return reconciler.ErrDone
+	}
+	if left, err := c.leaveToSuccessor(ctx, s); err != nil {
+		return err
+	} else if left {
+		return reconciler.ErrDone
+	}
+	if kept, err := c.keepNamespaceInUse(ctx, s); err != nil {
+		return err
+	} else if kept {
+		return c.finishDeletion(ctx, s)
+	}
+	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing,
+		fmt.Sprintf("%s %s is being deleted on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
+	if finalizers := foreignFinalizers(s.observed); finalizers != "" && s.observed.GetDeletionTimestamp() != nil {
+		s.reportDeletionWait(fmt.Sprintf("%s %s is being deleted on target %s, and is kept there by finalizers: %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name, finalizers))
+	}
+	gone, err := c.deleteObject(ctx, s)
+	if err != nil {
+		return err
+	}
+	if gone {
+		return c.finishDeletion(ctx, s)
+	}
+	return reconciler.ErrDone
+}
+
+// reportDeletionWait reports the cause for which a deletion waits, with one event.
+func (s *scope) reportDeletionWait(message string) {
+	if s.skipStatus { // the queue of the other target reports it
+		return
+	}
+	was := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.Synced)
+	if was == nil || was.Message != message {
+		s.events = append(s.events, events.Event{Warning: true, Reason: v1alpha1.EventWaiting, Note: message})
+	}
+	s.resource.Status.State = v1alpha1.StateDeleting
+	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing, message)
+}
+
+// foreignFinalizers lists the finalizers that others set on an object.
+func foreignFinalizers(object *unstructured.Unstructured) string {
+	return strings.Join(slices.DeleteFunc(object.GetFinalizers(), func(name string) bool {
+		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
+	}), ", ")
+}
+
+// deleteObject deletes the object from the target. It tells whether the object had been
+// deleted or replaced before.
+func (c *remover) deleteObject(ctx context.Context, s *scope) (gone bool, err error) {
+	if s.observed.GetDeletionTimestamp() != nil {
+		return false, nil // an event of the watch reports its end
+	}
+	policy, err := c.propagationPolicy(ctx, s.resource)
+	if err != nil {
+		return false, err
+	}
+	err = s.deleteOnTarget(ctx, s.observed, "the resource is being deleted, or moves", client.PropagationPolicy(policy))
+	if wait := s.retryOtherVersion(err, s.observed); wait != nil {
+		return false, wait
+	}
+	if err != nil && !isGone(err) {
+		return false, s.probeIfUnreachable(fmt.Errorf("deleting %s on target %s: %w", s.desired.GetKind(), s.target.Name, err))
+	}
+	return err != nil, nil
+}
+
+// isGone tells whether a deletion failed because the object did not exist any more, or
+// was another object of its name.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
+
+// propagationPolicy returns the policy with which the native object is being deleted. In
+// the foreground the object on the target remains until its dependents are gone, too.
+func (c *remover) propagationPolicy(ctx context.Context, resource *v1alpha1.KubernetesApplicationResource) (metav1.DeletionPropagation, error) {
+	if slices.Contains(resource.Finalizers, metav1.FinalizerDeleteDependents) {
+		return metav1.DeletePropagationForeground, nil
+	}
+	controller := metav1.GetControllerOf(resource)
+	if controller == nil {
+		return metav1.DeletePropagationBackground, nil
+	}
+	gvk := schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind)
+	if _, isNative := kinds.For(gvk); !isNative {
+		return metav1.DeletePropagationBackground, nil // an owner of a kind that Portico does not read
+	}
+	native := &metav1.PartialObjectMetadata{}
+	native.SetGroupVersionKind(gvk)
+	// The cache of the owners may be behind the one of the resources.
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: controller.Name}, native)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)
+	}
+	if err == nil && native.GetUID() == controller.UID && slices.Contains(native.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return metav1.DeletePropagationForeground, nil
+	}
+	return metav1.DeletePropagationBackground, nil
+}
+
+// cleanUpCopies deletes the copies, or releases them together with the object.
+func (c *remover) cleanUpCopies(ctx context.Context, s *scope) error {
+	if orphansObject(s.resource) {
+		return c.copies.forEach(ctx, s, c.unmarkObject)
+	}
+	return c.copies.forEach(ctx, s, c.copies.delete)
+}
+
+// finishDeletion deletes the copies, and then removes the finalizer. The finalizer of a
+// resource that leaves another target remains until its object is gone there as well.
+func (c *remover) finishDeletion(ctx context.Context, s *scope) error {
+	if err := c.cleanUpCopies(ctx, s); err != nil {
+		return err
+	}
+	if s.resource.Spec.LeavingTargetRef != nil {
+		return reconciler.ErrDone
+	}
+	s.skipStatus = true
+	if err := c.writer.RemoveFinalizer(ctx, s.resource, v1alpha1.PropagationFinalizer); err != nil {
+		return err
+	}
+	return reconciler.ErrDone
+}
+
+// unmarkObject removes Portico's labels, annotations and field ownership from an object.
+// It reads the object from the target, because caches do not hold managed fields.
+func (c *remover) unmarkObject(ctx context.Context, s *scope, object *unstructured.Unstructured) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := s.callTarget(ctx, func(ctx context.Context) error {
+		return s.connection.Client().Get(ctx, client.ObjectKeyFromObject(object), live)
+	})
+	if wait := s.retryOtherVersion(err, live); wait != nil {
+		return wait
+	}
+	if err != nil {
+		return s.probeIfUnreachable(client.IgnoreNotFound(err))
+	}
+	before := live.DeepCopy()
+	plan.Unmark(live)
+	err = s.callTarget(ctx, func(ctx context.Context) error {
+		return s.connection.Client().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if wait := s.retryOtherVersion(err, live); wait != nil {
+		return wait
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return s.probeIfUnreachable(fmt.Errorf("releasing %s on target %s: %w", object.GetKind(), s.target.Name, err))
+	}
+	if err == nil {
+		s.logWrite(ctx, "Released object on target", object, "reason", "the object remains without Portico's marks")
+	}
+	return nil
+}

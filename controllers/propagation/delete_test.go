@@ -1,0 +1,92 @@
+package propagation
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// TestPropagationPolicy is about how the object on the target is deleted.
+func TestPropagationPolicy(t *testing.T) {
+	by := func(apiVersion, kind, name string, finalizers ...string) *v1alpha1.KubernetesApplicationResource {
+		return &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team-a", Name: "web-deployment", Finalizers: finalizers,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: "u1", Controller: new(true)}},
+		}}
+	}
+	owned := func(name string, finalizers ...string) *v1alpha1.KubernetesApplicationResource {
+		return by("apps/v1", "Deployment", name, finalizers...)
+	}
+	answers := map[string]error{
+		"gone":  apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, "gone"),
+		"fails": apierrors.NewInternalError(errors.New("etcd")),
+	}
+	live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			o.SetUID("u1")
+			if key.Name != "background" {
+				o.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+			}
+			return answers[key.Name]
+		},
+	}).Build()
+	cases := map[string]struct {
+		reason   string
+		resource *v1alpha1.KubernetesApplicationResource
+		want     metav1.DeletionPropagation
+	}{
+		"Alone":        {reason: "What nobody owns is deleted as usual.", resource: &v1alpha1.KubernetesApplicationResource{}, want: metav1.DeletePropagationBackground},
+		"Itself":       {reason: "Who waits for the resource waits for what is below it.", resource: owned("background", metav1.FinalizerDeleteDependents), want: metav1.DeletePropagationForeground},
+		"Background":   {reason: "The owner goes as usual.", resource: owned("background"), want: metav1.DeletePropagationBackground},
+		"Foreground":   {reason: "The owner waits for what is below.", resource: owned("foreground"), want: metav1.DeletePropagationForeground},
+		"Gone":         {reason: "The owner is gone, so nobody waits.", resource: owned("gone"), want: metav1.DeletePropagationBackground},
+		"NotOurs":      {reason: "An owner of a kind that Portico may not read does not keep the resource for ever.", resource: by("example.org/v1", "Thing", "foreground"), want: metav1.DeletePropagationBackground},
+		"CannotBeRead": {reason: "One that cannot be read now is asked again.", resource: owned("fails")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := (&remover{base: &base{live: live}}).propagationPolicy(t.Context(), tc.resource)
+			if got != tc.want || (err != nil) != (tc.want == "") {
+				t.Errorf("policy %q and error %v, want %q: %s", got, err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestOrphansObject(t *testing.T) {
+	frontDoor := map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor}
+	owner := []metav1.OwnerReference{{Name: "web", Controller: new(true)}}
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		owners []metav1.OwnerReference
+		want   bool
+	}{
+		"Owned":     {frontDoor, owner, false},
+		"Orphaned":  {frontDoor, nil, true},
+		"ByItself":  {nil, nil, false},
+		"Templated": {nil, owner, false},
+	} {
+		resource := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels, OwnerReferences: tc.owners}}
+		if got := orphansObject(resource); got != tc.want {
+			t.Errorf("%s: orphaned = %t, want %t", name, got, tc.want)
+		}
+		resource.Annotations = map[string]string{v1alpha1.DeletionAnnotation: string(v1alpha1.DeletionOrphan)}
+		if got := orphansObject(resource); got != tc.want {
+			t.Errorf("%s: what is not being deleted is not left alone because it will be", name)
+		}
+		now := metav1.Now()
+		resource.DeletionTimestamp = &now
+		if !orphansObject(resource) {
+			t.Errorf("%s: it is deleted although it shall stay", name)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+)
+
+// The objects of a hub that was restored from a backup have other UIDs. They are
+// restored in any order, and without owner references in some backups. So a resource
+// may name an owner that does not exist, and is then garbage-collected; or it names no
+// owner. When the owner is restored, another resource of the same name is created for
+// it. That resource takes over the object on the target: the object is neither deleted
+// nor created anew.
+//
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get
+
+// writtenByPredecessor tells whether the object on the target was applied for another
+// resource of the same name, which existed before a restore. A resource that a user
+// wrote owns the object of its predecessor.
+func (s *scope) writtenByPredecessor() bool {
+	return s.state.Owned() && (metav1.GetControllerOf(s.resource) != nil || lostNativeObject(s.resource)) &&
+		s.observed.GetAnnotations()[v1alpha1.ResourceUIDAnnotation] != string(s.resource.UID)
+}
+
+// checkOwner ends the reconcile of a resource whose owner is gone, or was restored with
+// another UID: the next resource of that owner applies the object.
+func (c *Controller) checkOwner(ctx context.Context, s *scope) error {
+	if !s.writtenByPredecessor() {
+		return nil
+	}
+	missing, err := c.missingOwner(ctx, s.resource)
+	if err != nil || missing == "" {
+		return err
+	}
+	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, fmt.Sprintf(
+		"this resource was restored without %s that it was made for; another is made for the one that comes, and has %s on target %s",
+		missing, policies.RemoteObjectName(s.resource), s.target.Name))
+	return reconciler.RequeueAfter(pollInterval)
+}
+
+// leaveToSuccessor removes the finalizer of a resource that is being deleted, and leaves
+// the object to the next resource of its owner. It tells whether it did.
+func (c *remover) leaveToSuccessor(ctx context.Context, s *scope) (bool, error) {
+	if !s.writtenByPredecessor() || s.resource.Spec.LeavingTargetRef != nil {
+		return false, nil
+	}
+	missing, err := c.missingOwner(ctx, s.resource)
+	if err != nil || missing == "" {
+		return false, err
+	}
+	s.keepForSuccessor(missing)
+	return true, c.writer.RemoveFinalizer(ctx, s.resource, v1alpha1.PropagationFinalizer)
+}
+
+// keepForSuccessor reports an object that remains as it is. missing names the owner that
+// may be restored.
+func (s *scope) keepForSuccessor(missing string) {
+	s.skipStatus = true
+	s.events = append(s.events, events.Event{Warning: true, Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
+		"%s stays on target %s: this resource was restored without %s that it was made for; if that does not come again, delete it there",
+		policies.RemoteObjectName(s.resource), s.target.Name, missing)})
+}
+
+// missingOwner names the owner of a resource, if the owner does not exist, or if another
+// object of its name exists that gets the same resource. Otherwise it returns "".
+func (c *base) missingOwner(ctx context.Context, resource *v1alpha1.KubernetesApplicationResource) (string, error) {
+	ref := metav1.GetControllerOf(resource)
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	_, native := kinds.For(gvk)
+	var owner client.Object
+	switch {
+	case native:
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(gvk)
+		owner = object
+	case gvk.GroupKind() == v1alpha2.GroupVersion.WithKind("KubernetesApplication").GroupKind():
+		owner = &v1alpha2.KubernetesApplication{}
+	default:
+		return "", nil // of a kind that Portico does not read
+	}
+	name := fmt.Sprintf("the %s %s", ref.Kind, ref.Name)
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: ref.Name}, owner)
+	if apierrors.IsNotFound(err) {
+		return name, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)
+	}
+	if owner.GetUID() == ref.UID || owner.GetDeletionTimestamp() != nil || !wantsResource(owner, resource.Name) {
+		return "", nil
+	}
+	return name, nil
+}
+
+// wantsResource tells whether an owner gets a resource of a name.
+func wantsResource(owner client.Object, name string) bool {
+	switch o := owner.(type) {
+	case *unstructured.Unstructured:
+		return kinds.IsRemote(o) && kinds.ResourceName(o.GetKind(), o.GetName()) == name
+	case *v1alpha2.KubernetesApplication:
+		return slices.ContainsFunc(o.Spec.ResourceTemplates, func(t v1alpha2.ResourceTemplate) bool { return t.Metadata.Name == name })
+	}
+	return false
+}

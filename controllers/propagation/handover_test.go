@@ -1,0 +1,84 @@
+package propagation
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+)
+
+// TestMissingOwner is about resources whose owners had the UID "old".
+func TestMissingOwner(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1alpha2.AddToScheme, appsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deployment := func(uid types.UID, schedule string) client.Object {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: uid, Labels: map[string]string{v1alpha1.ScheduleLabel: schedule}}}
+	}
+	app := func(uid types.UID, template string) client.Object {
+		out := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: uid}}
+		out.Spec.ResourceTemplates = []v1alpha2.ResourceTemplate{{Metadata: v1alpha2.TemplateMeta{Name: template}}}
+		return out
+	}
+	native := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "old", Controller: new(true)}
+	templates := metav1.OwnerReference{APIVersion: "workload.crossplane.io/v1alpha2", Kind: "KubernetesApplication", Name: "web", UID: "old", Controller: new(true)}
+	for name, tc := range map[string]struct {
+		reason string
+		owner  metav1.OwnerReference
+		hub    []client.Object
+		want   string
+	}{
+		"Same":        {reason: "Its owner is there.", owner: native, hub: []client.Object{deployment("old", "remote")}},
+		"Gone":        {reason: "Its owner is not there yet.", owner: native, want: "the Deployment web"},
+		"Again":       {reason: "Its owner has come again.", owner: native, hub: []client.Object{deployment("new", "remote")}, want: "the Deployment web"},
+		"Home":        {reason: "What runs here now has no resource.", owner: native, hub: []client.Object{deployment("new", "local")}},
+		"Templated":   {reason: "The same of an application.", owner: templates, hub: []client.Object{app("new", "web-deployment")}, want: "the KubernetesApplication web"},
+		"Untemplated": {reason: "It does not ask for this resource any more.", owner: templates, hub: []client.Object{app("new", "other")}},
+		"Unread":      {reason: "Of other owners nothing is known.", owner: metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Pack", Name: "web", UID: "old", Controller: new(true)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &base{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.hub...).Build()}
+			resource := resourceWith(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: team-a}}`)
+			resource.Name, resource.OwnerReferences = "web-deployment", []metav1.OwnerReference{tc.owner}
+			got, err := c.missingOwner(t.Context(), resource)
+			if err != nil || got != tc.want {
+				t.Errorf("lacks %q (%v), want %q: %s", got, err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWrittenByPredecessor(t *testing.T) {
+	resource := resourceWith(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}`)
+	observed := &unstructured.Unstructured{Object: map[string]any{}}
+	observed.SetAnnotations(map[string]string{v1alpha1.ResourceUIDAnnotation: "another"})
+	s := &scope{resource: resource, observed: observed, state: plan.Drifted}
+	if s.writtenByPredecessor() {
+		t.Error("a resource that nobody owns is deleted by nobody but its user")
+	}
+	resource.Labels = map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor}
+	if !s.writtenByPredecessor() {
+		t.Error("the resource was restored without its native object, and the object was written for the one before")
+	}
+	resource.Labels = nil
+	resource.OwnerReferences = []metav1.OwnerReference{{Name: "web", Controller: new(true)}}
+	if !s.writtenByPredecessor() {
+		t.Error("the object was written for another resource of that name")
+	}
+	observed.SetAnnotations(map[string]string{v1alpha1.ResourceUIDAnnotation: "u1"})
+	if s.writtenByPredecessor() {
+		t.Error("the object was written for this resource")
+	}
+}

@@ -1,0 +1,47 @@
+package propagation
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/policies"
+)
+
+// IndexDependencies is the function of policies.DependencyIndex.
+func IndexDependencies(object client.Object) []string {
+	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, need := range plan.DependenciesOf(resource) {
+		out = append(out, policies.DependencyKey(need.Kind, need.Name))
+	}
+	if owner := policies.ContentOwner(resource); owner != nil {
+		out = append(out, policies.DependencyKey(owner.Kind, owner.Name))
+	}
+	return out
+}
+
+// IndexPrerequisite is the function of policies.PrerequisiteIndex.
+func IndexPrerequisite(object client.Object) []string {
+	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
+	if !ok {
+		return nil
+	}
+	return policies.PrerequisiteKeys(resource)
+}
+
+// TargetIndex finds resources by the names of the targets they are on: theirs,
+// and the one they are leaving.
+const TargetIndex = policies.TargetIndex
+
+// IndexTarget is TargetIndex's function.
+func IndexTarget(object client.Object) []string {
+	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
+	if !ok {
+		return nil
+	}
+	return policies.TargetsOf(resource)
+}

@@ -1,0 +1,44 @@
+package propagation
+
+import (
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+)
+
+func TestClearObserved(t *testing.T) {
+	there := &unstructured.Unstructured{}
+	cases := map[string]struct {
+		reason   string
+		policy   v1alpha1.ObservePolicy
+		state    plan.State
+		observed *unstructured.Unstructured
+		want     bool
+	}{
+		"Asked":     {reason: "What is asked for is shown.", policy: v1alpha1.ObserveFull, state: plan.InSync, observed: there, want: true},
+		"NotAsked":  {reason: "What is not, is not.", state: plan.InSync, observed: there},
+		"Unseen":    {reason: "What was seen last stands while the target is away.", policy: v1alpha1.ObserveFull, want: true},
+		"JustMade":  {reason: "What was made a moment ago is there.", policy: v1alpha1.ObserveFull, state: plan.Absent, observed: there, want: true},
+		"Gone":      {reason: "What is gone is not shown.", policy: v1alpha1.ObserveFull, state: plan.Absent},
+		"SomeElses": {reason: "Nor is what is somebody else's.", policy: v1alpha1.ObserveFull, state: plan.Foreign, observed: there},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			resource := &v1alpha1.KubernetesApplicationResource{}
+			resource.Spec.Observe = tc.policy
+			resource.Status.Observed = &apiextensionsv1.JSON{Raw: []byte(`{}`)}
+			resource.Status.Ownership = []v1alpha1.FieldOwner{{Manager: "a"}}
+			resource.Status.Conditions = []metav1.Condition{{Type: v1alpha1.Observed}}
+			(&scope{resource: resource, state: tc.state, observed: tc.observed}).clearObserved()
+			src := resource.Status
+			if got := src.Observed != nil && src.Ownership != nil && len(src.Conditions) > 0; got != tc.want || (src.Observed != nil) != tc.want {
+				t.Errorf("%s: shown is %v", tc.reason, got)
+			}
+		})
+	}
+}

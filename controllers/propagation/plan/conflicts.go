@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// Another manager may have set a field of an object that a resource owns. The winner
+// depends on the kind of that write:
+//
+//   - An autoscaler writes through the scale subresource. It keeps the field.
+//   - A manager that uses server-side apply, as Portico does, claims the field. Neither
+//     wins until a user decides: by leaving the field out, or by ForceAnnotation.
+//   - Any other write is a change by hand. It is reverted.
+
+// FieldOwner is a field and another manager that owns it.
+type FieldOwner struct {
+	Path    fieldpath.Path
+	Manager string
+	kind    ownerKind
+}
+
+type ownerKind int
+
+const (
+	byUpdate ownerKind = iota
+	byScale
+	byApply
+)
+
+// ApplyOptions are the consequences of conflicts for an apply.
+type ApplyOptions struct {
+	// Force takes fields from other managers.
+	Force bool
+	// Yielded are the fields that are left to other managers.
+	Yielded []FieldOwner
+}
+
+// createOnlyVersion is a resource version that no object has, because etcd is written to
+// before it holds an object. An apply with this version creates the object, or fails.
+const createOnlyVersion = "1"
+
+// ApplyRequest returns the object to apply, and whether to take fields from other
+// managers. Fields are taken only on an object that the resource owns, or adopts. An
+// object that is adopted has to be as it was read, because its owner may change it
+// meanwhile. An object that did not exist is created, or else nothing is changed:
+// another writer may create it meanwhile.
+func ApplyRequest(desired, observed *unstructured.Unstructured, state State, with ApplyOptions) (object *unstructured.Unstructured, force bool) {
+	object = desired.DeepCopy()
+	switch state {
+	case Absent:
+		object.SetResourceVersion(createOnlyVersion)
+	case Adoptable:
+		object.SetResourceVersion(observed.GetResourceVersion())
+		fallthrough
+	case Drifted:
+		object.SetUID(observed.GetUID()) // this object, and no other of its name
+		for _, c := range with.Yielded {
+			if fields, simple := fieldNames(c.Path); simple {
+				unstructured.RemoveNestedField(object.Object, fields...)
+			}
+		}
+		return object, with.Force
+	}
+	return object, false
+}
+
+// fieldNames returns the names on a path, or false if the path has an item of a list.
+func fieldNames(path fieldpath.Path) ([]string, bool) {
+	out := make([]string, 0, len(path))
+	for _, element := range path {
+		if element.FieldName == nil {
+			return nil, false
+		}
+		out = append(out, *element.FieldName)
+	}
+	return out, true
+}
+
+// ConflictingFields returns the paths of the fields of other managers for which an apply
+// was refused. It returns none if the apply was refused for another reason.
+func ConflictingFields(err error) []string {
+	var status apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var out []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict && !slices.Contains(out, cause.Field) {
+			out = append(out, cause.Field)
+		}
+	}
+	slices.Sort(out) // the server names them in any order
+	return out
+}
+
+// FieldOwnersOf returns the owners of fields of an object, which has to be live: caches
+// hold no managed fields.
+func FieldOwnersOf(live *unstructured.Unstructured, fields []string) []FieldOwner {
+	var out []FieldOwner
+	for _, entry := range live.GetManagedFields() {
+		if entry.FieldsV1 == nil || entry.Manager == v1alpha1.PropagationManager && entry.Operation == metav1.ManagedFieldsOperationApply {
+			continue
+		}
+		owned := &fieldpath.Set{}
+		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+			continue // in a form that this library is too old for
+		}
+		owned.Iterate(func(path fieldpath.Path) {
+			if slices.Contains(fields, path.String()) {
+				out = append(out, FieldOwner{Path: path.Copy(), Manager: entry.Manager, kind: ownerKindOf(entry)})
+			}
+		})
+	}
+	slices.SortFunc(out, func(a, b FieldOwner) int {
+		return strings.Compare(a.Path.String()+" "+a.Manager, b.Path.String()+" "+b.Manager)
+	})
+	return out
+}
+
+func ownerKindOf(entry metav1.ManagedFieldsEntry) ownerKind {
+	kubectl := strings.HasPrefix(entry.Manager, "kubectl") // kubectl scale
+	switch {
+	case entry.Subresource == "scale" && !kubectl:
+		return byScale
+	case entry.Operation == metav1.ManagedFieldsOperationApply:
+		return byApply
+	}
+	return byUpdate
+}
+
+// ResolveConflicts decides the conflicts of fields. One undecided conflict stops the whole
+// apply, because a part of the desired changes may be worse than none.
+func ResolveConflicts(all []FieldOwner) (with ApplyOptions, conflicts []FieldOwner) {
+	with.Force = true
+	for _, c := range all {
+		switch _, plain := fieldNames(c.Path); {
+		case c.kind == byScale && plain:
+			with.Yielded = append(with.Yielded, c)
+		case c.kind == byApply:
+			conflicts = append(conflicts, c)
+		}
+	}
+	return with, conflicts
+}
+
+// FieldConflictMessage names the fields that others apply, and the ways out.
+func FieldConflictMessage(target string, object *unstructured.Unstructured, conflicts []FieldOwner) string {
+	return fmt.Sprintf("target %s: %s %s was not written, because others apply fields of it there: %s; "+
+		"leave them out here, or have them left out there, or take them with the annotation %s=true",
+		target, object.GetKind(), object.GetName(), listFieldOwners(conflicts), v1alpha1.ForceAnnotation)
+}
+
+// YieldedNote returns the end of the message that an object is applied.
+func YieldedNote(yields []FieldOwner) string {
+	if len(yields) == 0 {
+		return ""
+	}
+	return ", but for what an autoscaler there decides: " + listFieldOwners(yields)
+}
+
+func listFieldOwners(all []FieldOwner) string {
+	return joinLimited(all, "; ", func(c FieldOwner) string { return fmt.Sprintf("%s, managed by %q", c.Path, c.Manager) })
+}

@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
+)
+
+func conflict(fields ...string) error {
+	var causes []metav1.StatusCause
+	for _, field := range fields {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: field, Message: "conflict"})
+	}
+	return apierrors.NewApplyConflict(causes, "conflicts")
+}
+
+// managed is an entry of managedFields.
+func managed(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Operation: operation, Subresource: subresource, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(fields),
+	}
+}
+
+func TestResolveConflicts(t *testing.T) {
+	const (
+		replicas = `{"f:spec":{"f:replicas":{}}}`
+		image    = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{"f:image":{}}}}}}}`
+
+		imagePath = `.spec.template.spec.containers[name="web"].image`
+	)
+	const apply, update = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	ours := managed(v1alpha1.PropagationManager, apply, "", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`)
+	type outcome struct {
+		Forced          bool
+		Replicas        bool // are still asked for
+		Conflicts, Left string
+	}
+	cases := map[string]struct {
+		reason string
+		fields []string
+		owners []metav1.ManagedFieldsEntry
+		want   outcome
+	}{
+		"ByHand": {
+			reason: "What somebody changed by hand is changed back.", fields: []string{imagePath},
+			owners: []metav1.ManagedFieldsEntry{ours, managed("kubectl-edit", update, "", image)},
+			want:   outcome{Forced: true, Replicas: true},
+		},
+		"Autoscaled": {
+			reason: "An autoscaler keeps what it scales.", fields: []string{".spec.replicas"},
+			owners: []metav1.ManagedFieldsEntry{managed("kube-controller-manager", update, "scale", replicas)},
+			want:   outcome{Forced: true, Left: `.spec.replicas, managed by "kube-controller-manager"`},
+		},
+		"ScaledByHand": {
+			reason: "A person who scales is no autoscaler.", fields: []string{".spec.replicas"},
+			owners: []metav1.ManagedFieldsEntry{managed("kubectl", update, "scale", replicas)},
+			want:   outcome{Forced: true, Replicas: true},
+		},
+		"Applied": {
+			reason: "Who applies a field is not overruled, and named.", fields: []string{imagePath},
+			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image)},
+			want:   outcome{Forced: true, Replicas: true, Conflicts: imagePath + `, managed by "flux"`},
+		},
+		"Mixed": {
+			reason: "One of each: the conflict decides.", fields: []string{imagePath, ".spec.replicas"},
+			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image), managed("keda", update, "scale", replicas), managed("kubectl-edit", update, "", image)},
+			want:   outcome{Forced: true, Conflicts: imagePath + `, managed by "flux"`, Left: `.spec.replicas, managed by "keda"`},
+		},
+		"Elsewhere": {
+			reason: "What is not in the way is nobody's business.", fields: []string{".spec.replicas"},
+			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image), managed("odd", update, "", `{`)},
+			want:   outcome{Forced: true, Replicas: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			live := &unstructured.Unstructured{Object: map[string]any{}}
+			live.SetUID("there")
+			live.SetManagedFields(tc.owners)
+			with, conflicts := ResolveConflicts(FieldOwnersOf(live, ConflictingFields(conflict(tc.fields...))))
+			desired := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(2)}}}
+			object, force := ApplyRequest(desired, live, Drifted, with)
+			_, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+			got := outcome{Forced: force, Replicas: found, Conflicts: listFieldOwners(conflicts), Left: listFieldOwners(with.Yielded)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if object.GetUID() != "there" || desired.GetUID() != "" {
+				t.Error("the request is not for the object that was seen, or changed what is desired")
+			}
+		})
+	}
+}
+
+func TestConflictingFields(t *testing.T) {
+	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	for name, tc := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"Fields":   {err: conflict(".spec.a", ".spec.b", ".spec.a"), want: []string{".spec.a", ".spec.b"}},
+		"Replaced": {err: apierrors.NewConflict(resource, "web", errors.New("another UID"))},
+		"Refused":  {err: apierrors.NewForbidden(resource, "web", errors.New("no"))},
+		"None":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ConflictingFields(tc.err), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestApplyRequestForce(t *testing.T) {
+	desired, observed := &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{}}
+	for name, tc := range map[string]struct {
+		reason string
+		state  State
+		value  string
+		want   bool
+	}{
+		"Owned":     {reason: "The annotation takes fields of an object that is ours.", state: Drifted, value: "true", want: true},
+		"OtherText": {reason: "No other value does.", state: Drifted, value: "yes"},
+		"Absent":    {reason: "An object that was created meanwhile is not ours.", state: Absent, value: "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resource := &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.ForceAnnotation: tc.value}}
+			if _, force := ApplyRequest(desired, observed, tc.state, ApplyOptions{Force: policies.HasForceAnnotation(resource)}); force != tc.want {
+				t.Errorf("force = %t, want %t: %s", force, tc.want, tc.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+func TestStateOf(t *testing.T) {
+	resource := templated(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {a: b}}`)
+	desired, err := Desired(resource, hubID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason string
+		change func(*unstructured.Unstructured)
+		want   State
+		owner  string // of a foreign object
+	}{
+		"InSync":   {reason: "It is as it should be.", change: func(*unstructured.Unstructured) {}, want: InSync},
+		"More":     {reason: "What others add is theirs.", change: func(o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["c"] = "d" }, want: InSync},
+		"Drifted":  {reason: "What others change is ours.", change: func(o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "c" }, want: Drifted},
+		"Outdated": {reason: "A field that was removed on the hub is still there; only the digest tells.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.AppliedAnnotation, "old") }, want: Drifted},
+		"Restored": {reason: "A hub that was restored from a backup has new UIDs, and its own objects.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceUIDAnnotation, "u0") }, want: Drifted},
+		"Unmarked": {reason: "What Portico did not make it does not touch.", change: func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, want: Foreign, owner: "nobody Portico knows"},
+		"Controlled": {
+			reason: "Who controls it is named.",
+			change: func(o *unstructured.Unstructured) {
+				o.SetLabels(nil)
+				o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Application", Name: "argo", Controller: new(true)}})
+			},
+			want: Foreign, owner: "Application argo on the target",
+		},
+		"OtherHub":       {reason: "So is another hub's.", change: func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{v1alpha1.ManagedByLabel: "hub-2"}) }, want: Foreign, owner: "KubernetesApplicationResource team-a/settings of another hub (hub-2)"},
+		"OtherResource":  {reason: "And another resource's.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceNameAnnotation, "other") }, want: Foreign, owner: "KubernetesApplicationResource team-a/other"},
+		"OtherNamespace": {reason: "Also of another namespace, which is another team.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceNamespaceAnnotation, "team-b") }, want: Foreign, owner: "KubernetesApplicationResource team-b/settings"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			observed := desired.DeepCopy()
+			tc.change(observed)
+			if got := StateOf(desired, observed, resource, hubID); got != tc.want {
+				t.Errorf("stands %s, want %s: %s", got, tc.want, tc.reason)
+			}
+			if tc.want == Foreign {
+				if diff := cmp.Diff(tc.owner, OwnerName(observed, hubID)); diff != "" {
+					t.Errorf("owner (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+	if got := StateOf(desired, nil, resource, hubID); got != Absent {
+		t.Errorf("what is not there stands %s", got)
+	}
+}

@@ -1,0 +1,87 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+)
+
+// All resources of an application are sent at once. Two kinds of objects wait for
+// another object of the application: an object waits for its namespace, and a custom
+// resource for the definition of its kind. A change of the awaited resource enqueues
+// the waiting ones, so that the target gets no requests in vain.
+
+// prerequisiteResource returns the resource of the same application that creates a
+// prerequisite of the object, or nil. It may have no target yet: it gets the same one.
+func (c *connector) prerequisiteResource(ctx context.Context, s *scope, prerequisite string) (*v1alpha1.KubernetesApplicationResource, error) {
+	application, member := s.resource.Labels[v1alpha1.ApplicationLabel]
+	if !member {
+		return nil, nil
+	}
+	var list v1alpha1.KubernetesApplicationResourceList
+	err := c.cache.List(ctx, &list, client.InNamespace(s.resource.Namespace), client.MatchingFields{policies.PrerequisiteIndex: prerequisite}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the resources that create %s: %w", prerequisite, err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		if m.Labels[v1alpha1.ApplicationLabel] == application && m.DeletionTimestamp == nil && m.UID != s.resource.UID {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+// waitForDefinition ends the reconcile of a custom resource whose kind the target does
+// not have yet, if its application has the definition.
+func (c *connector) waitForDefinition(ctx context.Context, s *scope) error {
+	kind := s.desired.GroupVersionKind().GroupKind()
+	first, err := c.prerequisiteResource(ctx, s, policies.DefinitionKey(kind.Group, kind.Kind))
+	if err != nil || first == nil || plan.ConditionTrueOn(first, s.target.Name, v1alpha1.Ready) {
+		return err
+	}
+	return s.waitForResource(first, fmt.Sprintf("target %s does not know kind %s of %s yet", s.target.Name, kind.Kind, kind.Group))
+}
+
+// waitForNamespace ends the reconcile of an object whose namespace does not exist on the
+// target, if its application has the namespace.
+func (c *connector) waitForNamespace(ctx context.Context, s *scope) error {
+	first, err := c.prerequisiteResource(ctx, s, policies.NamespaceKey(s.desired.GetNamespace()))
+	if err != nil || first == nil {
+		return err
+	}
+	if plan.ConditionTrueOn(first, s.target.Name, v1alpha1.Synced) {
+		return reconciler.RequeueAfter(cacheLag) // it was created a moment ago
+	}
+	return s.waitForResource(first, fmt.Sprintf("namespace %s does not exist on target %s yet", s.desired.GetNamespace(), s.target.Name))
+}
+
+// waitForKind ends the reconcile of an object whose kind the target does not have, until
+// the target gets a definition of the kind.
+func (s *scope) waitForKind(missing error) error {
+	gvk := s.desired.GroupVersionKind()
+	s.connection.WaitForKind(gvk, client.ObjectKeyFromObject(s.resource), missing)
+	s.setFailed(v1alpha1.ReasonUnknownKind, plan.UnknownKindMessage(s.target.Name, gvk)+"; it is sent when a definition of the kind comes there")
+	return reconciler.ErrDone
+}
+
+// waitForResource ends the reconcile until another resource changed. If that resource
+// failed, this one has failed as well.
+func (s *scope) waitForResource(first *v1alpha1.KubernetesApplicationResource, problem string) error {
+	message := fmt.Sprintf("%s; it waits for resource %s of the same application", problem, first.Name)
+	if first.Status.State == v1alpha1.StateFailed {
+		s.setFailed(v1alpha1.ReasonApplying, message+", which failed")
+	} else {
+		s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, message)
+		s.resource.Status.State = v1alpha1.StateScheduled
+	}
+	s.setCondition(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonProgressing, message)
+	return reconciler.ErrDone
+}

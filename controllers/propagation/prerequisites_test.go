@@ -1,0 +1,30 @@
+package propagation
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler"
+)
+
+// TestWaitForResource fails with what it waits for, and not before.
+func TestWaitForResource(t *testing.T) {
+	first := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: "space"}}
+	for state, want := range map[v1alpha1.ResourceState]v1alpha1.ResourceState{
+		"":                      v1alpha1.StateScheduled,
+		v1alpha1.StateScheduled: v1alpha1.StateScheduled,
+		v1alpha1.StateFailed:    v1alpha1.StateFailed,
+	} {
+		s := &scope{resource: &v1alpha1.KubernetesApplicationResource{}}
+		first.Status.State = state
+		if err := s.waitForResource(first, "it cannot yet"); !errors.Is(err, reconciler.ErrDone) {
+			t.Errorf("the step ended with %v", err)
+		}
+		if s.resource.Status.State != want {
+			t.Errorf("while the other is %q, it is %q, want %q", state, s.resource.Status.State, want)
+		}
+	}
+}

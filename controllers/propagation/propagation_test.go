@@ -1,0 +1,183 @@
+package propagation
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/portico-io/portico/controllers/propagation/memory"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/reconciler"
+)
+
+var eu1 = types.NamespacedName{Namespace: "team-a", Name: "eu-1"}
+
+// placed returns a resource on target eu-1, which was not propagated yet.
+func placed(t *testing.T, edits ...func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
+	t.Helper()
+	out := resourceWith(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}}`)
+	out.Spec.TargetRef = &v1alpha1.TargetReference{Name: "eu-1"}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+func deletedNow(r *v1alpha1.KubernetesApplicationResource) {
+	r.DeletionTimestamp, r.Finalizers = &metav1.Time{Time: time.Unix(1e9, 0)}, []string{v1alpha1.PropagationFinalizer}
+}
+
+// TestSteps shows the order of the steps for each state of a resource.
+func TestSteps(t *testing.T) {
+	cases := map[string]struct {
+		resource *v1alpha1.KubernetesApplicationResource
+		want     string
+	}{
+		"Apply": {placed(t), "validate resolveContent resolveDependencies connect readObject checkOwner checkAllowed readDriftPolicy fillContent " +
+			"applyCopies apply recordContentRevision deleteExcessCopies mirrorStatus"},
+		"Delete": {placed(t, deletedNow), "validate connect readObject withdrawObject"},
+		"Orphan": {placed(t, deletedNow, func(r *v1alpha1.KubernetesApplicationResource) {
+			r.Annotations = map[string]string{v1alpha1.DeletionAnnotation: string(v1alpha1.DeletionOrphan)}
+		}), "validate connect readObject releaseObject"},
+		"Leave": {placed(t, func(r *v1alpha1.KubernetesApplicationResource) {
+			r.Spec.TargetRef, r.Spec.LeavingTargetRef = &v1alpha1.TargetReference{Name: "eu-2"}, r.Spec.TargetRef
+		}), "waitForApplication buildDesired connect readObject removeFromOldTarget"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{target: eu1, resource: tc.resource, skipStatus: !plan.RefersTo(tc.resource.Spec.TargetRef, eu1)}
+			var names []string
+			for _, step := range controllerOn(t).steps(s) {
+				names = append(names, step.Name)
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(names, " ")); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReconcile shows the result and the status of reconciles that do not reach a target.
+func TestReconcile(t *testing.T) {
+	refused := apierrors.NewInternalError(errors.New("etcd"))
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "settings", errors.New("changed"))
+	fails := func(kind any, err error) interceptor.Funcs {
+		return interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if _, target := o.(*v1alpha1.KubernetesTarget); target == (kind == "target") && kind != "status" {
+					return err
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if kind == "status" {
+					return err
+				}
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+		}
+	}
+	cases := map[string]struct {
+		reason    string
+		resource  *v1alpha1.KubernetesApplicationResource
+		intercept interceptor.Funcs
+		version   string // of the last status, as this process remembers it
+		err       error
+		terminal  bool
+		requeued  bool
+		condition string
+		want      string // reason of the condition
+	}{
+		"Gone":        {reason: "A deleted resource needs no work."},
+		"OtherTarget": {reason: "The queue of another target works on it.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.TargetRef.Name = "eu-2" })},
+		"Unpublished": {reason: "The status names the missing target; its event enqueues the resource.", resource: placed(t), condition: v1alpha1.TargetReachable, want: v1alpha1.ReasonTargetMissing},
+		"Behind":      {reason: "The cache lacks the last status.", resource: placed(t), version: "999999", requeued: true},
+		"ReadFails":   {reason: "The resource cannot be read.", resource: placed(t), intercept: fails("resource", refused), err: refused},
+		"TargetFails": {reason: "The target cannot be read, and the status is written nevertheless.", resource: placed(t), intercept: fails("target", refused), err: refused, condition: v1alpha1.Scheduled, want: v1alpha1.ReasonScheduled},
+		"StatusFails": {reason: "The status cannot be written.", resource: placed(t), intercept: fails("status", conflict), err: conflict},
+		"Invalid":     {reason: "A retry cannot correct a template.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"ConfigMap"}`) }), terminal: true, condition: v1alpha1.Synced, want: v1alpha1.ReasonInvalidTemplate},
+		"BothFail":    {reason: "The error of the step is not lost with that of the status.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"ConfigMap"}`) }), intercept: fails("status", conflict), err: conflict, terminal: true},
+		"Uninstalled": {reason: "Its deletion waits for the target.", resource: placed(t, deletedNow), condition: v1alpha1.Synced, want: v1alpha1.ReasonWithdrawing},
+		"DeletedThere": {reason: "Abandoned without a target, it is gone.", resource: placed(t, deletedNow, func(r *v1alpha1.KubernetesApplicationResource) {
+			r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
+		})},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			build := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}).WithInterceptorFuncs(tc.intercept)
+			if tc.resource != nil {
+				build = build.WithObjects(tc.resource)
+			}
+			hub := build.Build()
+			recorder := &recorder{}
+			c := newController(base{hub: hub, live: hub, clusters: clusters.New(clusters.Options{}), recorder: recorder, options: Options{HubID: testHub, Resync: time.Hour}}, lister{reader: hub})
+			c.memory.Writes.Update("u1", func(w *memory.LastWrite) { w.StatusVersion = tc.version })
+			result, err := c.reconcile(t.Context(), eu1, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team-a", Name: "settings"}})
+			if tc.err != nil && !errors.Is(err, tc.err) || errors.Is(err, reconcile.TerminalError(nil)) != tc.terminal || tc.err == nil && !tc.terminal && err != nil {
+				t.Errorf("error %v: %s", err, tc.reason)
+			}
+			if (result.RequeueAfter > 0) != tc.requeued {
+				t.Errorf("requeued after %s: %s", result.RequeueAfter, tc.reason)
+			}
+			if tc.condition == "" {
+				return
+			}
+			stored := &v1alpha1.KubernetesApplicationResource{}
+			if err := hub.Get(t.Context(), types.NamespacedName{Namespace: "team-a", Name: "settings"}, stored); err != nil {
+				t.Fatal(err)
+			}
+			if condition := meta.FindStatusCondition(stored.Status.Conditions, tc.condition); condition == nil || condition.Reason != tc.want {
+				t.Errorf("condition %+v, want reason %s: %s", condition, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+type recorder struct{}
+
+func (*recorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+
+// TestEnsureFinalizer does not let an object be applied for a resource that is gone.
+func TestEnsureFinalizer(t *testing.T) {
+	resource := placed(t)
+	c := controllerOn(t) // without the resource
+	s := &scope{target: eu1, resource: resource, before: resource.DeepCopy()}
+	if err := c.ensureFinalizer(t.Context(), s); !errors.Is(err, reconciler.ErrDone) || !s.skipStatus {
+		t.Errorf("want the reconcile ended, got %v", err)
+	}
+	c = controllerOn(t, placed(t))
+	s = &scope{target: eu1, resource: &v1alpha1.KubernetesApplicationResource{}}
+	if err := c.hub.Get(t.Context(), types.NamespacedName{Namespace: "team-a", Name: "settings"}, s.resource); err != nil {
+		t.Fatal(err)
+	}
+	s.before = s.resource.DeepCopy()
+	if err := c.ensureFinalizer(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{v1alpha1.PropagationFinalizer}, s.before.Finalizers); diff != "" {
+		t.Errorf("finalizers of the base of the status patch (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,208 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/portico-io/portico/controllers/propagation/memory"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+)
+
+// The caches hold only the metadata of the hub's Secrets and ConfigMaps. Their content
+// is read from the API server when it is to be sent.
+//
+// A Secret or ConfigMap that is labelled for remote scheduling has a resource of its own,
+// and keeps its name on the target. The template of that resource does not have the
+// content. The content is read for no other resource than the one that the Secret or
+// ConfigMap controls.
+//
+// +kubebuilder:rbac:groups="",resources=secrets;configmaps,verbs=get;list;watch
+
+// sources has the steps that read Secrets and ConfigMaps on the hub.
+type sources struct{ *base }
+
+// resolveContent finds the state of the Secret or ConfigMap that a resource is for.
+func (c *sources) resolveContent(ctx context.Context, s *scope) error {
+	owner := policies.ContentOwner(s.resource)
+	if owner == nil {
+		return nil
+	}
+	key := memory.SourceKey{Kind: owner.Kind, Namespace: s.resource.Namespace, Name: owner.Name}
+	source := plan.MetadataOf(corev1.SchemeGroupVersion.WithKind(key.Kind))
+	err := c.hub.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, source)
+	if apierrors.IsNotFound(err) {
+		return s.withholdContent(policies.ContentDeniedReason(s.resource, nil))
+	}
+	if err != nil {
+		return fmt.Errorf("looking for %s %s: %w", key.Kind, key.Name, err)
+	}
+	if denied := policies.ContentDeniedReason(s.resource, source); denied != "" {
+		return s.withholdContent(denied)
+	}
+	d := &plan.Dependency{Dependency: v1alpha1.Dependency{Kind: key.Kind, Name: key.Name}}
+	if last := c.memory.Sources.Get(key); last.UID == source.UID && last.ResourceVersion == source.ResourceVersion {
+		d.Found, d.Digest, d.Withheld = true, last.Digest, last.Withheld
+	} else if err := c.readContent(ctx, s, d); err != nil {
+		return err
+	}
+	if err := c.withholdConnectionSecret(ctx, key.Namespace, d); err != nil {
+		return err
+	}
+	if d.Withheld != "" {
+		s.setFailed(v1alpha1.ReasonNeverSent, fmt.Sprintf("%s %s %s", d.Kind, d.Name, d.Withheld))
+		return reconciler.ErrDone
+	}
+	s.content = d
+	return nil
+}
+
+// readContent reads the content, and checks once more that the resource may have it: for
+// the object that was read, not for the one in the cache.
+func (c *sources) readContent(ctx context.Context, s *scope, d *plan.Dependency) error {
+	if err := c.read(ctx, memory.SourceKey{Kind: d.Kind, Namespace: s.resource.Namespace, Name: d.Name}, d); err != nil {
+		return err
+	}
+	if denied := policies.ContentDeniedReason(s.resource, d.Source); denied != "" {
+		d.Content = nil
+		return s.withholdContent(denied)
+	}
+	return nil
+}
+
+// withholdContent ends a reconcile that may not send the content. The object on the
+// target remains: mostly its native object stops being remote, or is being deleted.
+func (s *scope) withholdContent(denied string) error {
+	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, denied+", so nothing of it is sent")
+	return reconciler.ErrDone
+}
+
+// setContentRevision puts the digest of the content, and the number of its changes, into
+// an annotation of the desired object. The number is also in the status of the resource,
+// for Pods that are replaced after a change. The digest is not: its key is the UID of the
+// native object, which readers of resources may know, and so they could test guesses.
+func (s *scope) setContentRevision() error {
+	revision, digest := plan.ContentRevisionOf(s.observed)
+	if revision = max(revision, s.resource.Status.ContentRevision); s.observed != nil && digest != s.content.Digest {
+		revision++
+	}
+	s.revision = max(revision, 1)
+	annotations := s.desired.GetAnnotations()
+	annotations[v1alpha1.ContentAnnotation] = strconv.FormatInt(s.revision, 10) + "." + s.content.Digest
+	s.desired.SetAnnotations(annotations)
+	return plan.SetDigest(s.desired)
+}
+
+// recordContentRevision records in the status the revision that was applied.
+func (c *sources) recordContentRevision(_ context.Context, s *scope) error {
+	if s.content != nil {
+		s.resource.Status.ContentRevision = s.revision
+	}
+	return nil
+}
+
+// resolveDependencies finds the state of the Secrets and ConfigMaps that the object needs.
+func (c *sources) resolveDependencies(ctx context.Context, s *scope) error {
+	for _, dependency := range plan.DependenciesOf(s.resource) {
+		d := plan.NewDependency(s.resource, dependency)
+		key := memory.SourceKey{Kind: d.Kind, Namespace: s.resource.Namespace, Name: d.Name}
+		source := plan.MetadataOf(corev1.SchemeGroupVersion.WithKind(d.Kind))
+		err := c.hub.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, source)
+		last := c.memory.Sources.Get(key)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("looking for %s %s: %w", d.Kind, d.Name, err)
+		case dependency.Native: // its own resource has the content
+			d.Found = true
+			if err := c.resolveRevision(ctx, s, &d); err != nil {
+				return err
+			}
+		case last.UID == source.UID && last.ResourceVersion == source.ResourceVersion:
+			d.Found, d.Digest, d.Withheld = true, last.Digest, last.Withheld
+		default:
+			if err := c.read(ctx, key, &d); err != nil {
+				return err
+			}
+		}
+		if err := c.withholdConnectionSecret(ctx, s.resource.Namespace, &d); err != nil {
+			return err
+		}
+		s.dependencies = append(s.dependencies, d)
+	}
+	if plan.SetEnvironmentDigest(s.desired, s.resource, s.dependencies) {
+		return plan.SetDigest(s.desired)
+	}
+	return nil
+}
+
+// resolveRevision reads the revision of a dependency that has a resource of its own, if
+// Pods are replaced after its changes. The revision is written after the apply, so that
+// new Pods read the new content.
+func (c *sources) resolveRevision(ctx context.Context, s *scope, d *plan.Dependency) error {
+	if !plan.RollsPods(s.resource) {
+		return nil
+	}
+	resource := &v1alpha1.KubernetesApplicationResource{}
+	key := client.ObjectKey{Namespace: s.resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
+	if err := c.hub.Get(ctx, key, resource); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading resource %s: %w", key, err)
+	}
+	if revision := resource.Status.ContentRevision; revision > 0 {
+		d.Digest = strconv.FormatInt(revision, 10)
+	}
+	return nil
+}
+
+// read reads the content of a Secret or ConfigMap.
+func (c *sources) read(ctx context.Context, key memory.SourceKey, d *plan.Dependency) error {
+	var object client.Object = &corev1.Secret{}
+	if key.Kind == kinds.ConfigMapKind {
+		object = &corev1.ConfigMap{}
+	}
+	err := c.live.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, object)
+	if apierrors.IsNotFound(err) {
+		d.Found, d.Digest, d.Content, d.Source = false, "", nil, nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", key.Kind, key.Name, err)
+	}
+	d.Source = &metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace, UID: object.GetUID(), Labels: object.GetLabels()}
+	content, withheld := plan.ContentOf(object)
+	d.Found, d.Withheld, d.Digest = true, withheld, plan.ContentDigest(object.GetUID(), content)
+	if withheld == "" {
+		d.Content = content
+	}
+	c.memory.Sources.Set(key, memory.SourceState{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Digest: d.Digest, Withheld: withheld})
+	return nil
+}
+
+// withholdConnectionSecret withholds the Secrets that connect to targets.
+func (c *sources) withholdConnectionSecret(ctx context.Context, namespace string, d *plan.Dependency) error {
+	if d.Kind != kinds.SecretKind || !d.Found || d.Withheld != "" {
+		return nil
+	}
+	var targets v1alpha1.KubernetesTargetList
+	secret := types.NamespacedName{Namespace: namespace, Name: d.Name}
+	if err := c.hub.List(ctx, &targets, client.MatchingFields{policies.ConnectionSecretIndex: secret.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing targets: %w", err)
+	}
+	if d.Withheld = policies.HubOnlyConnectionReason(secret, targets.Items); d.Withheld != "" {
+		d.Content = nil
+	}
+	return nil
+}

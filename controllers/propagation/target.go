@@ -1,0 +1,123 @@
+package propagation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/reconciler"
+)
+
+// This file has every request to a target, and logs each write with its reason.
+
+// callTarget makes a request within the timeout of the target.
+func (s *scope) callTarget(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := s.connection.WithTimeout(ctx)
+	defer cancel()
+	return request(ctx)
+}
+
+// getLive reads the object from the target. An object that is gone ends the reconcile,
+// because the cache is behind.
+func (s *scope) getLive(ctx context.Context) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(s.desired.GroupVersionKind())
+	err := s.callTarget(ctx, func(ctx context.Context) error {
+		return s.connection.Client().Get(ctx, client.ObjectKeyFromObject(s.desired), live)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, reconciler.RequeueAfter(cacheLag)
+	}
+	if err != nil {
+		return nil, s.probeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.desired.GetKind(), s.target.Name, err))
+	}
+	return live, nil
+}
+
+// requestApply applies the desired object, and returns the object as it is then.
+func (s *scope) requestApply(ctx context.Context, with plan.ApplyOptions, more ...client.ApplyOption) (*unstructured.Unstructured, error) {
+	object, force := plan.ApplyRequest(s.desired, s.observed, s.state, with)
+	options := append([]client.ApplyOption{client.FieldOwner(v1alpha1.PropagationManager)}, more...)
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	return object, s.callTarget(ctx, func(ctx context.Context) error {
+		return s.connection.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
+	})
+}
+
+// createNamespace creates the namespace of the object. Portico does not own it after
+// that, because it may get objects of others.
+func (s *scope) createNamespace(ctx context.Context) error {
+	namespace := plan.NamespaceObject(s.desired)
+	err := s.callTarget(ctx, func(ctx context.Context) error {
+		return s.connection.Client().Create(ctx, namespace, client.FieldOwner(v1alpha1.PropagationManager))
+	})
+	if err == nil {
+		s.logWrite(ctx, "Created namespace on target", namespace, "reason", "the object needs it")
+	}
+	return client.IgnoreAlreadyExists(err)
+}
+
+// deleteOnTarget deletes an object as it was read, and no other object of its name.
+func (s *scope) deleteOnTarget(ctx context.Context, object *unstructured.Unstructured, reason string, options ...client.DeleteOption) error {
+	options = append(options, client.Preconditions{UID: ptr.To(object.GetUID())})
+	err := s.callTarget(ctx, func(ctx context.Context) error {
+		return s.connection.Client().Delete(ctx, object, options...)
+	})
+	if err == nil {
+		s.logWrite(ctx, "Deleted object on target", object, "reason", reason)
+	}
+	return err
+}
+
+// logWrite writes a change on the target to the log, without the content of the object.
+func (s *scope) logWrite(ctx context.Context, message string, object *unstructured.Unstructured, data ...any) {
+	if logger := log.FromContext(ctx).V(1); logger.Enabled() {
+		logger.Info(message, append([]any{"kind", object.GetKind(), "object", klog.KObj(object)}, data...)...)
+	}
+}
+
+// reportRefusal reports the answer of a target that refused a request.
+func (s *scope) reportRefusal(err error) error {
+	if errors.Is(err, clusters.ErrFenced) {
+		return err
+	}
+	if clusters.IsUnreachable(err) {
+		return s.probeIfUnreachable(err)
+	}
+	s.setFailed(v1alpha1.ReasonRefused, plan.RefusalMessage(s.target.Name, s.desired, err))
+	// The error is not wrapped: a conflict on the target is not a conflict on the hub,
+	// which is retried at once.
+	return fmt.Errorf("applying %s to target %s: %s", s.desired.GetKind(), s.target.Name, plan.ErrorMessage(err))
+}
+
+// probeIfUnreachable requests a probe of the target after an error of the connection. It
+// returns the error.
+func (s *scope) probeIfUnreachable(err error) error {
+	if clusters.IsUnreachable(err) {
+		s.connection.RequestProbe()
+	}
+	return err
+}
+
+// retryOtherVersion ends the reconcile when the target answered that it does not serve
+// the version of a kind any more: the object may still exist. The next reconcile uses
+// another version.
+func (s *scope) retryOtherVersion(err error, object *unstructured.Unstructured) error {
+	if !clusters.IsVersionNotServed(err) {
+		return nil
+	}
+	s.connection.MarkVersionDropped(object.GroupVersionKind())
+	return reconciler.RequeueAfter(cacheLag)
+}

@@ -1,0 +1,62 @@
+package reconciler
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Updated passes the updates that changed reports, and every other event. An object
+// of another type than T passes.
+func Updated[T client.Object](changed func(before, after T) bool) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(T)
+		after, ok2 := e.ObjectNew.(T)
+		return !ok || !ok2 || changed(before, after)
+	}}
+}
+
+// UpdatedOnly passes the updates that changed reports, and no other event.
+func UpdatedOnly[T client.Object](changed func(before, after T) bool) predicate.Predicate {
+	return predicate.And(onlyUpdates, Updated(changed))
+}
+
+// Deleted passes deletions alone.
+func Deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+var onlyUpdates = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// DeletionStarted tells whether the deletion of an object began with this update.
+func DeletionStarted(before, after client.Object) bool {
+	return before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+}
+
+// IntentChanged tells an update of a user's intent from one of the status: generation,
+// labels, annotations, or the start of the deletion changed.
+func IntentChanged(before, after client.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() ||
+		DeletionStarted(before, after) ||
+		!equality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) ||
+		!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations())
+}
+
+// AnnotationsChanged tells whether one of the named annotations differs.
+func AnnotationsChanged(before, after client.Object, keys ...string) bool {
+	for _, key := range keys {
+		if before.GetAnnotations()[key] != after.GetAnnotations()[key] {
+			return true
+		}
+	}
+	return false
+}

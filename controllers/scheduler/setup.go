@@ -1,0 +1,170 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/policycheck"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+	"github.com/portico-io/portico/policies/decisions"
+	"github.com/portico-io/portico/policies/targetselection"
+)
+
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications/status,verbs=patch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources/status,verbs=patch
+
+// SetupWithManager adds the controllers of applications and of resources.
+func SetupWithManager(mgr ctrl.Manager, allowDefaults policies.AllowDefaults, evaluator *decisions.Evaluator, load *targetselection.Load, synced *LoadSynced) error {
+	shared := newScheduler(mgr.GetClient(), mgr.GetEventRecorder("portico"), nil, load)
+	shared.synced, shared.allowDefaults, shared.clusterScoped = synced, allowDefaults, policies.ClusterScopedFrom(mgr.GetRESTMapper())
+	a, r := &applications{shared}, &resources{shared}
+	a.reviews, r.reviews = policycheck.NewReviews(evaluator, "scheduler"), policycheck.NewReviews(evaluator, "scheduler")
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("scheduler").
+		For(&v1alpha2.KubernetesApplication{}).
+		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(a.unscheduledIn)).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf), builder.WithPredicates(memberChanged())).
+		WatchesRawSource(policycheck.OnChange(evaluator, func(ctx context.Context) []reconcile.Request { return a.unscheduled(ctx) })).
+		Complete(reconciler.RetryOnConflict(a))
+	if err != nil {
+		return fmt.Errorf("adding the scheduler of applications: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("scheduler-resources").
+		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(isUnscheduled))).
+		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(r.unscheduledIn)).
+		WatchesRawSource(policycheck.OnChange(evaluator, func(ctx context.Context) []reconcile.Request { return r.unscheduled(ctx) })).
+		Complete(reconciler.RetryOnConflict(r))
+	if err != nil {
+		return fmt.Errorf("adding the scheduler of resources: %w", err)
+	}
+	return nil
+}
+
+// applications schedules KubernetesApplications.
+type applications struct{ scheduler }
+
+// Reconcile schedules one application.
+func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	app := &v1alpha2.KubernetesApplication{}
+	if err := a.hub.Get(ctx, req.NamespacedName, app); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading application %s: %w", req, err)
+	} else if err != nil || app.DeletionTimestamp != nil {
+		a.reviews.Forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	return a.schedule(ctx, application{app})
+}
+
+// unscheduledIn lists the applications that a change of a target may place: those of its
+// namespace that have no target, or are to leave theirs.
+func (a *applications) unscheduledIn(ctx context.Context, target client.Object) []reconcile.Request {
+	return a.unscheduled(ctx, client.InNamespace(target.GetNamespace()))
+}
+
+func (a *applications) unscheduled(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	var list v1alpha2.KubernetesApplicationList
+	if err := a.hub.List(ctx, &list, unscheduledOptions(options)...); err != nil {
+		return nil // the cache has stopped
+	}
+	out := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// resources schedules the resources that a user wrote without an application (S4).
+type resources struct{ scheduler }
+
+// Reconcile schedules one resource.
+func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	read := &v1alpha1.KubernetesApplicationResource{}
+	if err := r.hub.Get(ctx, req.NamespacedName, read); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading resource %s: %w", req, err)
+	} else if err != nil || !isUnscheduled(read) {
+		r.reviews.Forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	return r.schedule(ctx, resource{read})
+}
+
+// unscheduledIn lists the resources that a change of a target may place.
+func (r *resources) unscheduledIn(ctx context.Context, target client.Object) []reconcile.Request {
+	return r.unscheduled(ctx, client.InNamespace(target.GetNamespace()))
+}
+
+func (r *resources) unscheduled(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	var list v1alpha1.KubernetesApplicationResourceList
+	if err := r.hub.List(ctx, &list, unscheduledOptions(options)...); err != nil {
+		return nil // the cache has stopped
+	}
+	out := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return out
+}
+
+// unscheduledOptions list the units that have no target, or are to leave theirs.
+func unscheduledOptions(options []client.ListOption) []client.ListOption {
+	return append(options, client.MatchingFields{policies.UnscheduledIndex: policies.Unscheduled}, client.UnsafeDisableDeepCopy)
+}
+
+// isUnscheduled tells whether an object is a resource that this scheduler places: it
+// belongs to no application, and has no target or is to leave it.
+func isUnscheduled(object client.Object) bool {
+	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
+	if !ok || resource.DeletionTimestamp != nil {
+		return false
+	}
+	_, member := resource.Labels[v1alpha1.ApplicationLabel]
+	_, moving := moveFrom(resource)
+	return !member && metav1.GetControllerOf(resource) == nil && (moving || resource.Spec.TargetRef == nil)
+}
+
+// memberChanged passes the changes of resources that may let their application be
+// scheduled: a new member, a change or the deletion of a member that has no target, and
+// a member that has left its last target.
+func memberChanged() predicate.Predicate {
+	waits := func(object client.Object) bool {
+		resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
+		return ok && resource.Spec.TargetRef == nil
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return waits(e.Object) && e.Object.GetDeletionTimestamp() == nil },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, ok := e.ObjectOld.(*v1alpha1.KubernetesApplicationResource)
+			is, ok2 := e.ObjectNew.(*v1alpha1.KubernetesApplicationResource)
+			if !ok || !ok2 {
+				return false
+			}
+			changed := is.Generation != was.Generation || reconciler.DeletionStarted(was, is)
+			return changed && waits(is) || was.Spec.LeavingTargetRef != nil && is.Spec.LeavingTargetRef == nil
+		},
+		DeleteFunc:  func(e event.DeleteEvent) bool { return waits(e.Object) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func applicationOf(_ context.Context, resource client.Object) []reconcile.Request {
+	name, member := resource.GetLabels()[v1alpha1.ApplicationLabel]
+	if !member {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: resource.GetNamespace(), Name: name}}}
+}

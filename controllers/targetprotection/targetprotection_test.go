@@ -1,0 +1,334 @@
+package targetprotection
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
+)
+
+func target(edits ...func(*v1alpha1.KubernetesTarget)) client.Object {
+	out := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "eu-1"}}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+func kept(t *v1alpha1.KubernetesTarget) { t.Finalizers = append(t.Finalizers, v1alpha1.InUseFinalizer) }
+
+func deleted(t *v1alpha1.KubernetesTarget) {
+	now := metav1.Now()
+	t.DeletionTimestamp = &now
+}
+
+func released(t *v1alpha1.KubernetesTarget) {
+	t.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
+}
+
+// resource is on a target, and may be leaving another.
+func resource(name, on, leaving string) *v1alpha1.KubernetesApplicationResource {
+	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team-a", Name: name, Finalizers: []string{v1alpha1.PropagationFinalizer, "example.org/other"},
+	}}
+	if on != "" {
+		out.Spec.TargetRef = &v1alpha1.TargetReference{Name: on}
+	}
+	if leaving != "" {
+		out.Spec.LeavingTargetRef = &v1alpha1.TargetReference{Name: leaving}
+	}
+	out.Spec.Template.Raw = fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":%q}}`, name)
+	out.Status.State, out.Status.Target, out.Status.ObservedHubGeneration = v1alpha1.StateSubmitted, on, 7
+	return out
+}
+
+func application(name, on string) *v1alpha2.KubernetesApplication {
+	out := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}
+	if on != "" {
+		out.Spec.TargetRef = &v1alpha1.TargetReference{Name: on}
+	}
+	return out
+}
+
+// TestReconcile reconciles target eu-1, with resources on it and elsewhere.
+func TestReconcile(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		hub    []client.Object
+		want   []string
+		event  string // the beginning of one event
+	}{
+		"Unused":    {reason: "An unused target has no finalizer.", hub: []client.Object{target(kept)}, want: []string{"target"}},
+		"Elsewhere": {reason: "Resources on other targets do not keep it.", hub: []client.Object{target(kept), resource("web", "eu-2", "")}, want: []string{"target", "web on eu-2, held"}},
+		"Used":      {reason: "A resource on it keeps it.", hub: []client.Object{target(), resource("web", "eu-1", "")}, want: []string{"target kept", "web on eu-1, held"}},
+		"Left":      {reason: "So does a resource that is leaving it.", hub: []client.Object{target(), resource("web", "eu-2", "eu-1")}, want: []string{"target kept", "web on eu-2 leaving eu-1, held"}},
+		"Deleted": {
+			reason: "It waits, and an event says for which resources.", hub: []client.Object{target(kept, deleted), resource("web", "eu-1", "")},
+			want: []string{"target kept", "web on eu-1, held"}, event: "Warning InUse 1 KubernetesApplicationResource is on target eu-1",
+		},
+		"DeletedUnused": {reason: "With nothing on it, it goes.", hub: []client.Object{target(kept, deleted)}},
+		"MayGo":         {reason: "A release is for deletion, and does nothing before.", hub: []client.Object{target(released), resource("web", "eu-1", "")}, want: []string{"target kept", "web on eu-1, held"}},
+		"Released": {
+			reason: "Every resource is taken off it, and listed. The scheduler finds another target.",
+			hub: []client.Object{target(kept, deleted, released), resource("web", "eu-1", ""), resource("db", "eu-1", "eu-2"), resource("back", "eu-2", "eu-1"),
+				resource("other", "eu-2", ""), application("shop", "eu-1"), application("blog", "eu-2")},
+			want:  []string{"target kept", "back on eu-2, held", "db leaving eu-2, held, TargetReleased", "other on eu-2, held", "web, TargetReleased", "application blog on eu-2", "application shop, TargetReleased"},
+			event: "Warning TargetReleased given up with 3 resources on it; on its cluster stays behind: ConfigMap shop/back, ConfigMap shop/db, ConfigMap shop/web",
+		},
+		"Gone": {reason: "Without a target there is nothing to do.", want: nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).
+				WithIndex(&v1alpha2.KubernetesApplication{}, policies.TargetIndex, IndexApplication).WithObjects(tc.hub...).
+				WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}).Build()
+			recorder := events.NewFakeRecorder(20)
+			c := newController(hub, recorder)
+			for range 2 { // the second time changes nothing
+				if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "eu-1"}}); err != nil {
+					t.Fatal(err)
+				}
+				if name == "Released" {
+					break // the target goes then
+				}
+			}
+			if diff := gocmp.Diff(tc.want, describe(t, hub)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			var emitted []string
+			for len(recorder.Events) > 0 {
+				emitted = append(emitted, <-recorder.Events)
+			}
+			if (tc.event == "") != (len(emitted) == 0) || !slices.ContainsFunc(append(emitted, ""), func(e string) bool { return strings.HasPrefix(e, tc.event) }) {
+				t.Errorf("%s: events %q", tc.reason, emitted)
+			}
+		})
+	}
+}
+
+// describe returns a line for each object of the hub.
+func describe(t *testing.T, hub client.Client) []string {
+	t.Helper()
+	var out []string
+	ref := func(word string, ref *v1alpha1.TargetReference) string {
+		if ref == nil {
+			return ""
+		}
+		return " " + word + " " + ref.Name
+	}
+	why := func(conditions []metav1.Condition) string {
+		if c := meta.FindStatusCondition(conditions, v1alpha1.Scheduled); c != nil {
+			return ", " + c.Reason
+		}
+		return ""
+	}
+	list := func(list client.ObjectList) {
+		if err := hub.List(context.Background(), list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var targets v1alpha1.KubernetesTargetList
+	list(&targets)
+	for _, target := range targets.Items {
+		line := "target"
+		if slices.Contains(target.Finalizers, v1alpha1.InUseFinalizer) {
+			line += " kept"
+		}
+		out = append(out, line)
+	}
+	var resources v1alpha1.KubernetesApplicationResourceList
+	list(&resources)
+	for _, r := range resources.Items {
+		line := r.Name + ref("on", r.Spec.TargetRef) + ref("leaving", r.Spec.LeavingTargetRef)
+		if slices.Contains(r.Finalizers, v1alpha1.PropagationFinalizer) {
+			line += ", held"
+		}
+		out = append(out, line+why(r.Status.Conditions))
+	}
+	var apps v1alpha2.KubernetesApplicationList
+	list(&apps)
+	for _, app := range apps.Items {
+		out = append(out, "application "+app.Name+ref("on", app.Spec.TargetRef)+why(app.Status.Conditions))
+	}
+	return out
+}
+
+// TestReleaseResource reads the status of a resource that is on no target.
+func TestReleaseResource(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	web := resource("web", "eu-1", "")
+	meta.SetStatusCondition(&web.Status.Conditions, metav1.Condition{Type: v1alpha1.TargetReachable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable})
+	meta.SetStatusCondition(&web.Status.Conditions, metav1.Condition{Type: v1alpha1.Ready, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAvailable})
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).WithObjects(web).WithStatusSubresource(web).Build()
+	key := client.ObjectKeyFromObject(web)
+	if err := hub.Get(t.Context(), key, web); err != nil {
+		t.Fatal(err)
+	}
+	if err := newController(hub, events.NewFakeRecorder(5)).releaseResource(t.Context(), "eu-1", web); err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.Get(t.Context(), key, web); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{"state": string(web.Status.State), "target": web.Status.Target, "generation": fmt.Sprint(web.Status.ObservedHubGeneration)}
+	for _, c := range web.Status.Conditions {
+		got[c.Type] = string(c.Status) + " " + c.Reason
+	}
+	want := map[string]string{"state": "Pending", "target": "", "generation": "0",
+		"Scheduled": "False TargetReleased", "Synced": "False TargetReleased", "Ready": "False TargetReleased"}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("a resource on no target must not seem to run (-want +got):\n%s", diff)
+	}
+}
+
+// TestLeftBehind removes from status.leftBehind an object that belongs to a resource again.
+func TestLeftBehind(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	eu := target(func(t *v1alpha1.KubernetesTarget) {
+		t.Status.LeftBehind = []v1alpha1.OrphanedObject{{Object: "ConfigMap shop/web", Resource: "web"}, {Object: "ConfigMap shop/db", Resource: "db"}}
+	})
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).WithObjects(eu, resource("web", "eu-1", "")).WithStatusSubresource(&v1alpha1.KubernetesTarget{}).Build()
+	c := newController(hub, events.NewFakeRecorder(5))
+	if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(eu)}); err != nil {
+		t.Fatal(err)
+	}
+	now := &v1alpha1.KubernetesTarget{}
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(eu), now); err != nil {
+		t.Fatal(err)
+	}
+	if len(now.Status.LeftBehind) != 1 || now.Status.LeftBehind[0].Resource != "db" {
+		t.Errorf("left behind: %v", now.Status.LeftBehind)
+	}
+}
+
+// TestTargetsChanged passes updates that change the targets of a resource.
+func TestTargetsChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after *v1alpha1.KubernetesApplicationResource
+		want          bool
+	}{
+		"Same":    {resource("web", "a", ""), resource("web", "a", ""), false},
+		"Placed":  {resource("web", "", ""), resource("web", "a", ""), true},
+		"Moves":   {resource("web", "a", ""), resource("web", "b", "a"), true},
+		"Arrives": {resource("web", "b", "a"), resource("web", "b", ""), true},
+	} {
+		if got := targetsChanged(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: passed: %t, want %t", name, got, tc.want)
+		}
+	}
+	if got := targetsOfResource(t.Context(), resource("web", "b", "a")); len(got) != 2 || got[0].Name != "b" || got[1].Name != "a" {
+		t.Errorf("a resource on its way concerns %v", got)
+	}
+}
+
+// byTarget is the index that the cache has.
+func byTarget(object client.Object) []string {
+	return policies.TargetsOf(object.(*v1alpha1.KubernetesApplicationResource))
+}
+
+// TestSteps runs the steps in their order, and returns the error of each call.
+func TestSteps(t *testing.T) {
+	failure := errors.New("the hub is away")
+	all := []string{"read target", "check protection", "list resources", "protect", "release"}
+	everything := []client.Object{target(kept, deleted, released), resource("web", "eu-1", ""), application("shop", "eu-1")}
+	cases := map[string]struct {
+		reason string
+		hub    []client.Object
+		// fail is the call that fails, as "verb type".
+		fail  string
+		steps int
+	}{
+		"Gone":                  {reason: "Without a target there is nothing to do.", steps: 1},
+		"Protected":             {reason: "A target in use that is protected needs no list.", hub: []client.Object{target(kept), resource("web", "eu-1", "")}, steps: 2},
+		"Unused":                {reason: "An unused target is not released.", hub: []client.Object{target(kept)}, steps: 4},
+		"Released":              {reason: "A released target runs every step.", hub: everything, steps: 5},
+		"ReadFails":             {reason: "An error to read the target is returned.", hub: everything, fail: "get KubernetesTarget", steps: 1},
+		"ProtectionFails":       {reason: "So is one to find a resource.", hub: []client.Object{target(kept)}, fail: "list KubernetesApplicationResourceList", steps: 2},
+		"ListFails":             {reason: "So is one to list resources.", hub: everything, fail: "list KubernetesApplicationResourceList", steps: 3},
+		"FinalizerFails":        {reason: "So is one to write the finalizer.", hub: []client.Object{target(), resource("web", "eu-1", "")}, fail: "patch KubernetesTarget", steps: 4},
+		"RemovalFails":          {reason: "So is one to remove the finalizer.", hub: []client.Object{target(kept)}, fail: "patch KubernetesTarget", steps: 4},
+		"ApplicationsFail":      {reason: "So is one to list applications.", hub: everything, fail: "list KubernetesApplicationList", steps: 5},
+		"ApplicationFails":      {reason: "So is one to release an application.", hub: everything, fail: "patch KubernetesApplication", steps: 5},
+		"ApplicationStatusFail": {reason: "So is one to write its status.", hub: everything, fail: "status KubernetesApplication", steps: 5},
+		"ResourceFails":         {reason: "So is one to release a resource.", hub: everything, fail: "patch KubernetesApplicationResource", steps: 5},
+		"ResourceStatusFails":   {reason: "So is one to write its status.", hub: everything, fail: "status KubernetesApplicationResource", steps: 5},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fails := func(verb string, object any) error {
+				if call := fmt.Sprintf("%s %T", verb, object); tc.fail != "" && strings.ReplaceAll(strings.ReplaceAll(call, "*v1alpha1.", ""), "*v1alpha2.", "") == tc.fail {
+					return failure
+				}
+				return nil
+			}
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).
+				WithIndex(&v1alpha2.KubernetesApplication{}, policies.TargetIndex, IndexApplication).WithObjects(tc.hub...).
+				WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}).
+				WithInterceptorFuncs(interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+						return cmp.Or(fails("get", object), c.Get(ctx, key, object, opts...))
+					},
+					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+						return cmp.Or(fails("list", list), c.List(ctx, list, opts...))
+					},
+					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+						return cmp.Or(fails("patch", object), c.Patch(ctx, object, patch, opts...))
+					},
+					SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+						return cmp.Or(fails(sub, object), c.SubResource(sub).Patch(ctx, object, patch, opts...))
+					},
+				}).Build()
+			var steps []string
+			log := funcr.New(func(_, line string) {
+				if _, step, found := strings.Cut(line, `"step"="`); found {
+					step, _, _ = strings.Cut(step, `"`)
+					steps = append(steps, step)
+				}
+			}, funcr.Options{Verbosity: 4})
+			c := newController(hub, events.NewFakeRecorder(20))
+			_, err := c.Reconcile(ctrl.LoggerInto(t.Context(), log), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "eu-1"}})
+			if errors.Is(err, failure) != (tc.fail != "") || tc.fail == "" && err != nil {
+				t.Errorf("%s: error %v", tc.reason, err)
+			}
+			if diff := gocmp.Diff(all[:tc.steps], steps); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package targetselection
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
+)
+
+// Candidates are the targets of one namespace of the hub, with the counts and rules
+// that decide between them. Whoever asks where something may run builds Candidates,
+// makes a Query of them, and calls Decide: admission, intake, the scheduler, audits
+// and kubectl portico.
+type Candidates struct {
+	// Targets are the targets that the namespace publishes, in any order.
+	Targets []v1alpha1.KubernetesTarget
+	// Resources hold those of the application that is placed, and may hold others.
+	Resources []v1alpha1.KubernetesApplicationResource
+	// Placed counts the resources of the namespace by target. When it is nil,
+	// Resources are all resources of the namespace, and are counted.
+	Placed map[string]int
+	// Load of the targets; see Query.
+	Load map[string]int
+	// AllowDefaults apply to targets without spec.allow.
+	AllowDefaults policies.AllowDefaults
+	// ClusterScoped tells which kinds have no namespace. Only ForApplication and
+	// ForResource call it.
+	ClusterScoped policies.ClusterScopedFunc
+}
+
+// Members returns the resources of an application.
+func (c Candidates) Members(application string) []v1alpha1.KubernetesApplicationResource {
+	var out []v1alpha1.KubernetesApplicationResource
+	for _, r := range c.Resources {
+		if name, member := r.Labels[v1alpha1.ApplicationLabel]; member && name == application {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// ForApplication asks where an application may run. leave is the target that it
+// moves away from, or "".
+func (c Candidates) ForApplication(app *v1alpha2.KubernetesApplication, leave string) (Query, error) {
+	members := c.Members(app.Name)
+	items := policies.AllowItemsOfResources(members, c.ClusterScoped)
+	for _, item := range policies.AllowItemsOfApplication(app, c.ClusterScoped) {
+		if !slices.Contains(items, item) {
+			items = append(items, item)
+		}
+	}
+	m := policies.Membership{Application: app.Name, Selector: app.Spec.TargetSelector, Tolerations: app.Spec.Tolerations}
+	return c.leaving(m, items, members, leave)
+}
+
+// ForResource asks where a resource without an application may run. leave is the
+// target that it moves away from, or "".
+func (c Candidates) ForResource(resource *v1alpha1.KubernetesApplicationResource, leave string) (Query, error) {
+	tolerations, malformed := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
+	if len(malformed) > 0 {
+		return Query{}, malformed.ToAggregate()
+	}
+	members := []v1alpha1.KubernetesApplicationResource{*resource}
+	m := policies.Membership{Selector: resource.Spec.TargetSelector, Tolerations: tolerations}
+	return c.leaving(m, policies.AllowItemsOfResources(members, c.ClusterScoped), members, leave)
+}
+
+// ForMember asks where an application may run, by the membership of one of its
+// objects. items are what it sends.
+func (c Candidates) ForMember(m policies.Membership, items ...policies.AllowItem) (Query, error) {
+	selector, err := policies.AsSelector(m.Selector)
+	if err != nil {
+		return Query{}, fmt.Errorf("reading a target selector: %w", err)
+	}
+	q := Query{
+		Selector: selector, Tolerations: m.Tolerations, Targets: c.Targets, Placed: c.Placed, Load: c.Load,
+		AllowItems: items, AllowDefaults: c.AllowDefaults,
+	}
+	if q.Placed == nil {
+		q.Placed = CountByTarget(c.Resources)
+	}
+	return q, nil
+}
+
+func (c Candidates) leaving(m policies.Membership, items []policies.AllowItem, members []v1alpha1.KubernetesApplicationResource, leave string) (Query, error) {
+	q, err := c.ForMember(m, items...)
+	if err == nil && leave != "" {
+		q.Excluded = MoveExclusions(leave, c.Targets, members)
+	}
+	return q, err
+}

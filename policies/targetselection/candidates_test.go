@@ -1,0 +1,132 @@
+package targetselection
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/policies"
+)
+
+// TestSurroundings asks about applications and resources as the scheduler does:
+// nothing that keeps them off a target is forgotten on the way.
+func TestSurroundings(t *testing.T) {
+	target := func(name string, edit func(*v1alpha1.KubernetesTarget)) v1alpha1.KubernetesTarget {
+		out := v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		meta.SetStatusCondition(&out.Status.Conditions, metav1.Condition{Type: v1alpha1.TargetReachable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable})
+		if edit != nil {
+			edit(&out)
+		}
+		return out
+	}
+	resource := func(name, application, target, template string) v1alpha1.KubernetesApplicationResource {
+		out := v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if application != "" {
+			out.Labels = map[string]string{v1alpha1.ApplicationLabel: application}
+		}
+		if target != "" {
+			out.Spec.TargetRef = &v1alpha1.TargetReference{Name: target}
+		}
+		out.Spec.Template = runtime.RawExtension{Raw: []byte(template)}
+		return out
+	}
+	tainted := target("gpu", func(k *v1alpha1.KubernetesTarget) {
+		k.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	const (
+		shop    = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}}`
+		system  = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "kube-system"}}`
+		portico = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "portico-system"}}`
+		role    = `{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "a"}}`
+	)
+	app := func(templates ...string) *v1alpha2.KubernetesApplication {
+		out := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		for _, template := range templates {
+			out.Spec.ResourceTemplates = append(out.Spec.ResourceTemplates,
+				v1alpha2.ResourceTemplate{Spec: v1alpha2.ResourceTemplateSpec{Template: runtime.RawExtension{Raw: []byte(template)}}})
+		}
+		return out
+	}
+	tolerant := app()
+	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
+	selective := app()
+	selective.Spec.TargetSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
+	alone := resource("alone", "", "", shop)
+	alone.Annotations = map[string]string{v1alpha1.TolerationsAnnotation: "gpu"}
+	moving := resource("moving", "web", "b", shop)
+	moving.Spec.LeavingTargetRef = &v1alpha1.TargetReference{Name: "a"}
+
+	cases := map[string]struct {
+		reason    string
+		targets   []v1alpha1.KubernetesTarget
+		resources []v1alpha1.KubernetesApplicationResource
+		app       *v1alpha2.KubernetesApplication
+		resource  *v1alpha1.KubernetesApplicationResource
+		leave     string
+		want      string // the target, or why there is none
+	}{
+		"Fewest": {
+			reason: "What is on targets already counts, whoever's it is.", app: app(), want: "b",
+			targets:   []v1alpha1.KubernetesTarget{target("a", nil), target("b", nil)},
+			resources: []v1alpha1.KubernetesApplicationResource{resource("x", "other", "a", shop)},
+		},
+		"Selector":    {reason: "An application selects.", app: selective, targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a wants env=prod, has no label env"},
+		"Taint":       {reason: "And is kept away.", app: app(), targets: []v1alpha1.KubernetesTarget{tainted}, want: "0 of 1 targets match: gpu has a taint that is not tolerated: gpu:NoSchedule"},
+		"Tolerates":   {reason: "Unless it tolerates that.", app: tolerant, targets: []v1alpha1.KubernetesTarget{tainted}, want: "gpu"},
+		"Template":    {reason: "What it will send counts.", app: app(shop, system), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
+		"Portico":     {reason: "Portico's namespace is left alone on targets too.", app: app(portico), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a does not allow namespace portico-system; its spec.allow.namespaces would have to list it"},
+		"Scope":       {reason: "So is what is above namespaces.", app: app(role), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: `0 of 1 targets match: a does not allow ClusterRole.rbac.authorization.k8s.io; its spec.allow.kinds would have to list {group: "rbac.authorization.k8s.io", kind: ClusterRole}`},
+		"Member":      {reason: "What its members send counts.", app: app(), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, resources: []v1alpha1.KubernetesApplicationResource{resource("x", "web", "", system)}, want: "0 of 1 targets match: a does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
+		"NoMember":    {reason: "What others send does not.", app: app(), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, resources: []v1alpha1.KubernetesApplicationResource{resource("x", "other", "", system), resource("y", "", "", system)}, want: "a"},
+		"Leaves":      {reason: "What is to leave goes elsewhere.", app: app(), leave: "a", targets: []v1alpha1.KubernetesTarget{target("a", nil), target("b", nil)}, want: "b"},
+		"LeavesFirst": {reason: "One move after the other.", app: app(), leave: "b", targets: []v1alpha1.KubernetesTarget{target("b", nil), target("c", nil)}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 2 targets match: b is the one to leave; c has to wait until all resources have left a"},
+		"Alone":       {reason: "A resource of its own tolerates by its annotation.", resource: &alone, targets: []v1alpha1.KubernetesTarget{tainted}, want: "gpu"},
+		"AloneLeaves": {reason: "And leaves by itself.", resource: &alone, leave: "gpu", targets: []v1alpha1.KubernetesTarget{tainted}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 1 targets match: gpu is the one to leave"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			around := Candidates{
+				Targets: tc.targets, Resources: tc.resources, AllowDefaults: policies.AllowDefaults{PorticoNamespace: "portico-system"},
+				ClusterScoped: func(kind schema.GroupVersionKind) bool { return kind.Kind == "ClusterRole" },
+			}
+			var q Query
+			var err error
+			if tc.app != nil {
+				q, err = around.ForApplication(tc.app, tc.leave)
+			} else {
+				q, err = around.ForResource(tc.resource, tc.leave)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := Decide(q)
+			answer := got.Target
+			if answer == "" {
+				answer = got.Message("team-a")
+			}
+			if diff := cmp.Diff(tc.want, answer); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestSurroundingsMalformed asks about what admission would have refused.
+func TestSurroundingsMalformed(t *testing.T) {
+	selects := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Like"}}}
+	app := &v1alpha2.KubernetesApplication{Spec: v1alpha2.KubernetesApplicationSpec{TargetSelector: selects}}
+	if _, err := (Candidates{}).ForApplication(app, ""); err == nil {
+		t.Error("a selector that nobody can read selects something")
+	}
+	resource := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.TolerationsAnnotation: "a:b:c"}}}
+	if _, err := (Candidates{}).ForResource(resource, ""); err == nil {
+		t.Error("tolerations that nobody can read tolerate something")
+	}
+}

@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// A claim becomes a target without a right to publish, so it lends nothing that
+// the claim's author could not publish themselves.
+var _ = Describe("The author of a KubernetesCluster claim", func() {
+	const onlyDev = `deny contains {"code": "NotClaimed", "msg": sprintf("may not claim env=%s", [input.target.metadata.labels.env]), "field": "metadata.labels.env"} if input.target.metadata.labels.env != "dev"`
+
+	It("gets no target that the publish policies deny, by a new claim or a changed one", func() {
+		namespace := newNamespace()
+		kubectl(hub, "label", "namespace", namespace, "rule=claimed")
+		kubectl(hub, "create", "clusterrole", "claimant", "--verb=get,create,update,patch,delete", "--resource=kubernetesclusters.compute.crossplane.io")
+		DeferCleanup(func() { kubectl(hub, "delete", "clusterrole", "claimant") })
+		claimant := newPerson("carla", namespace, "claimant")
+		author := newAuthor("clara", "claimed")
+		author.writes(rule("claimed", "Publish", onlyDev, ""))
+
+		const denied = "policy claimed: NotClaimed: may not claim env=prod (metadata.labels.env)"
+		Eventually(func() string { return claimant.apply(namespace, claim("demo", "prod"), "--dry-run=server").err }).Should(ContainSubstring(denied))
+		Expect(claimant.apply(namespace, claim("demo", "prod")).err).To(ContainSubstring(denied))
+		r := claimant.apply(namespace, claim("demo", "dev"))
+		Expect(r.failed).NotTo(HaveOccurred(), "%s%s", r.out, r.err)
+		Expect(claimant.run("", "-n", namespace, "label", "kubernetescluster", "demo", "env=prod", "--overwrite").err).To(ContainSubstring(denied))
+		writeConnection(namespace, "demo", "compute.crossplane.io/v1alpha1", "kubernetescluster", "KubernetesCluster", dev)
+		bind("kubernetescluster/demo", "Bound", "-n", namespace)
+		reachable(namespace, "demo")
+		Expect(claimant.run("", "-n", namespace, "label", "kubernetescluster", "demo", "env=prod", "--overwrite").err).To(ContainSubstring(denied))
+		Expect(get(hub, namespace, "kt/demo", ".metadata.labels.env")).To(Equal("dev"))
+
+		By("a policy that came after the claim was written, and before it was bound")
+		r = claimant.apply(namespace, claim("late", "dev"))
+		Expect(r.failed).NotTo(HaveOccurred(), "%s%s", r.out, r.err)
+		author.writes(strings.ReplaceAll(rule("claimed", "Publish", onlyDev, ""), `!= "dev"`, `!= "none"`))
+		kubectl(hub, "wait", "policy", "claimed", "--for=jsonpath={.status.observedGeneration}=2", "--timeout=60s")
+		writeConnection(namespace, "late", "compute.crossplane.io/v1alpha1", "kubernetescluster", "KubernetesCluster", dev)
+		bind("kubernetescluster/late", "Bound", "-n", namespace)
+		Eventually(func() string { return events(namespace, "kubernetescluster/late") }).Should(And(
+			ContainSubstring("DeniedByPolicy"), ContainSubstring("the claim is not published: policy claimed: NotClaimed")))
+		Expect(names(hub, namespace, "kt")).To(ConsistOf("kubernetestarget.workload.crossplane.io/demo"), "what is published stays")
+
+		By("until the policy allows it")
+		author.writes(rule("claimed", "Publish", onlyDev, ""))
+		reachable(namespace, "late")
+	})
+
+	It("lends no Secret that is not the claim's own, whenever that comes", func() {
+		namespace := newNamespace()
+		kubectl(hub, "create", "clusterrole", "target-claimant", "--verb=get,create,update,patch,delete",
+			"--resource=kubernetesclusters.compute.crossplane.io,kubernetestargets.workload.crossplane.io")
+		DeferCleanup(func() { kubectl(hub, "delete", "clusterrole", "target-claimant") })
+		claimant := newPerson("thea", namespace, "target-claimant")
+
+		By("one that somebody writes after the target was made")
+		r := claimant.apply(namespace, claim("early", "dev"))
+		Expect(r.failed).NotTo(HaveOccurred(), "%s%s", r.out, r.err)
+		bind("kubernetescluster/early", "Bound", "-n", namespace)
+		Eventually(func() string { return condition(namespace, "kt/early", "Synced", "reason") }).Should(Equal("SecretMissing"))
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "early", "--from-file=kubeconfig="+userKubeconfig["prod"])
+		Eventually(func() string { return condition(namespace, "kt/early", "Synced", "reason") }).Should(Equal("SecretNotControlled"))
+		Expect(condition(namespace, "kt/early", "TargetReachable", "status")).To(Equal("False"))
+
+		By("making the claim's target one of their own")
+		Expect(claimant.run("", "-n", namespace, "patch", "kt", "early", "--type=json", "-p", `[{"op": "remove", "path": "/metadata/ownerReferences"}]`).err).
+			To(ContainSubstring(`may not get secrets "early"`))
+
+		By("one that the claim controls no longer")
+		kubectl(hub, "-n", namespace, "delete", "secret", "early")
+		writeConnection(namespace, "early", "compute.crossplane.io/v1alpha1", "kubernetescluster", "KubernetesCluster", dev)
+		reachable(namespace, "early")
+		kubectl(hub, "-n", namespace, "patch", "secret", "early", "--type=json", "-p", `[{"op": "remove", "path": "/metadata/ownerReferences"}]`)
+		Eventually(func() string { return condition(namespace, "kt/early", "TargetReachable", "reason") }).Should(Equal("SecretNotControlled"))
+	})
+})

@@ -1,0 +1,106 @@
+package manifests
+
+import (
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/portico-io/portico/test/cluster/install"
+)
+
+// parameters is an overlay with the parameters of the NetworkPolicies.
+var parameters = filepath.Join("..", "test", "manifests", "testdata", "network")
+
+// TestNetworkPolicies asks who reaches which port of the manager. No network
+// plugin runs here, so the policies are read as their API defines them.
+func TestNetworkPolicies(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		overlay string
+		address string
+		from    string // namespace
+		port    string
+		want    bool
+	}{
+		"APIServer":           {reason: "API servers call webhooks.", overlay: parameters, address: "192.0.2.11", port: "webhook", want: true},
+		"Pod":                 {reason: "Nobody else posts reviews.", overlay: parameters, address: "10.244.0.7", from: "default", port: "webhook"},
+		"MonitoringAtWebhook": {reason: "Monitoring has its own port.", overlay: parameters, address: "10.244.0.7", from: "observability", port: "webhook"},
+		"Monitoring":          {reason: "Monitoring reads metrics.", overlay: parameters, address: "10.244.0.7", from: "observability", port: "metrics", want: true},
+		"APIServerAtMetrics":  {reason: "An API server has no use for metrics.", overlay: parameters, address: "192.0.2.11", port: "metrics"},
+		"PodAtMetrics":        {reason: "Metrics have no authentication.", overlay: parameters, address: "10.244.0.7", from: "default", port: "metrics"},
+		"PodAtHealth":         {reason: "A kubelet needs no policy, and nobody else probes.", overlay: parameters, address: "10.244.0.7", from: "default", port: "health"},
+		"UnsetAPIServer":      {reason: "Without its parameter the policy breaks no installation.", overlay: "hardened", address: "198.51.100.1", port: "webhook", want: true},
+		"UnsetAPIServer6":     {reason: "Nor one with IPv6.", overlay: "hardened", address: "2001:db8::1", port: "webhook", want: true},
+		"UnsetMonitoring":     {reason: "The usual name is the default.", overlay: "hardened", from: "monitoring", address: "10.244.0.7", port: "metrics", want: true},
+		"UnsetPodAtMetrics":   {reason: "Metrics are closed by default.", overlay: "hardened", from: "default", address: "10.244.0.7", port: "metrics"},
+		"Without":             {reason: "The default installation has no policies.", overlay: "default", from: "default", address: "10.244.0.7", port: "metrics", want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var pod corev1.PodTemplateSpec
+			var policies []networkingv1.NetworkPolicy
+			for _, object := range render(t, tc.overlay) {
+				switch object.GetKind() {
+				case "Deployment":
+					var deployment appsv1.Deployment
+					convert(t, object, &deployment)
+					pod = deployment.Spec.Template
+				case "NetworkPolicy":
+					var policy networkingv1.NetworkPolicy
+					convert(t, object, &policy)
+					if policy.Namespace != install.Namespace || !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+						t.Errorf("%s: want a policy for what comes to Portico, and targets reached wherever they are, got %+v", policy.Name, policy)
+					}
+					policies = append(policies, policy)
+				}
+			}
+			if got := admits(t, policies, pod, tc.port, netip.MustParseAddr(tc.address), tc.from); got != tc.want {
+				t.Errorf("%s Want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// admits tells whether policies let a Pod be reached at a port, from an address
+// and, if it is a Pod's, from a namespace.
+func admits(t *testing.T, policies []networkingv1.NetworkPolicy, pod corev1.PodTemplateSpec, port string, address netip.Addr, namespace string) bool {
+	t.Helper()
+	selects := func(selector *metav1.LabelSelector, set labels.Set) bool {
+		parsed, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed.Matches(set)
+	}
+	if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == port }) {
+		t.Fatalf("the manager has no port %s", port)
+	}
+	isolated := false
+	for _, policy := range policies {
+		if !selects(&policy.Spec.PodSelector, pod.Labels) {
+			continue
+		}
+		isolated = true
+		for _, rule := range policy.Spec.Ingress {
+			if !slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.String() == port }) {
+				continue
+			}
+			for _, peer := range rule.From {
+				if peer.IPBlock != nil && netip.MustParsePrefix(peer.IPBlock.CIDR).Contains(address) {
+					return true
+				}
+				if peer.NamespaceSelector != nil && namespace != "" && selects(peer.NamespaceSelector, labels.Set{corev1.LabelMetadataName: namespace}) {
+					return true
+				}
+			}
+		}
+	}
+	return !isolated
+}

@@ -1,0 +1,93 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// TestPlacementPreview tells who applies what waits for a target, at once.
+func TestPlacementPreview(t *testing.T) {
+	const (
+		template       = `template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`
+		app            = `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: web, namespace: team-a}, spec: {targetSelector: {matchLabels: {env: dev}}, resourceTemplates: [{metadata: {name: web}, spec: {` + template + `}}]}}`
+		open           = `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: web, namespace: team-a}, spec: {}}`
+		tolerant       = `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: web, namespace: team-a}, spec: {tolerations: [{key: gpu, operator: Exists}]}}`
+		resource       = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesApplicationResource, metadata: {name: a, namespace: team-a}, spec: {targetSelector: {matchLabels: {env: dev}}, ` + template + `}}`
+		role           = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesApplicationResource, metadata: {name: a, namespace: team-a}, spec: {template: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}}}`
+		member         = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesApplicationResource, metadata: {name: a, namespace: team-a, labels: {workload.crossplane.io/application: web}}, spec: {` + template + `}}`
+		theirs         = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesApplicationResource, metadata: {name: a, namespace: team-a, ownerReferences: [{apiVersion: example.org/v1, kind: Shop, name: shop, uid: u1, controller: true}]}, spec: {` + template + `}}`
+		tainted        = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1, namespace: team-a, labels: {env: dev}}, spec: {taints: [{key: gpu, effect: NoSchedule}]}, status: {conditions: [{type: TargetReachable, status: "True"}]}}`
+		narrow         = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1, namespace: team-a, labels: {env: dev}}, spec: {allow: {kinds: [{group: "", kind: Service}]}}, status: {conditions: [{type: TargetReachable, status: "True"}]}}`
+		prod           = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1, namespace: team-a, labels: {env: prod}}, spec: {}, status: {conditions: [{type: TargetReachable, status: "True"}]}}`
+		dev            = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1, namespace: team-a, labels: {env: dev}}, spec: {}, status: {conditions: [{type: TargetReachable, status: "True"}]}}`
+		withExclusions = "no KubernetesTarget is published in namespace team-a"
+		selects        = "0 of 1 targets match: eu-1 wants env=dev, has env=prod"
+	)
+	cases := map[string]struct {
+		reason       string
+		hub          []string
+		object, user string
+		want         string // after "accepted, and waiting for a target: "; empty for no warning
+	}{
+		"AppFits":         {reason: "What will run needs no words.", hub: []string{dev}, object: app},
+		"AppNowhere":      {reason: "Nothing is published.", object: app, want: withExclusions},
+		"AppSelects":      {reason: "What is published is another kind of target.", hub: []string{prod}, object: app, want: selects},
+		"AppTainted":      {reason: "A taint keeps it away.", hub: []string{tainted}, object: open, want: "0 of 1 targets match: eu-1 has a taint that is not tolerated: gpu:NoSchedule"},
+		"AppTolerates":    {reason: "Unless it is tolerated.", hub: []string{tainted}, object: tolerant},
+		"AppNotAllowed":   {reason: "A template is not let in.", hub: []string{narrow}, object: app, want: `0 of 1 targets match: eu-1 does not allow ConfigMap; its spec.allow.kinds would have to list {group: "", kind: ConfigMap}`},
+		"AppMember":       {reason: "Nor is what is a member already.", hub: []string{narrow, member}, object: open, want: `0 of 1 targets match: eu-1 does not allow ConfigMap; its spec.allow.kinds would have to list {group: "", kind: ConfigMap}`},
+		"AppByUs":         {reason: "Portico talks to nobody.", object: app, user: porticoUser},
+		"ResourceFits":    {reason: "What will run needs no words.", hub: []string{dev}, object: resource},
+		"ResourceNowhere": {reason: "Nothing is published.", object: resource, want: withExclusions},
+		"ResourceSelects": {reason: "What is published is another kind of target.", hub: []string{prod}, object: resource, want: selects},
+		"ResourceScope":   {reason: "What has no namespace has to be named.", hub: []string{prod}, object: role, want: `0 of 1 targets match: eu-1 does not allow ClusterRole.rbac.authorization.k8s.io; its spec.allow.kinds would have to list {group: "rbac.authorization.k8s.io", kind: ClusterRole}`},
+		"ResourceByUs":    {reason: "Portico talks to nobody.", object: resource, user: porticoUser},
+		"ResourceTheirs":  {reason: "Whoever controls it places it.", object: theirs},
+		"MemberFits":      {reason: "A member goes where its application goes.", hub: []string{app, dev}, object: member},
+		"MemberWaits":     {reason: "Or waits with it.", hub: []string{app, prod}, object: member, want: selects},
+		"MemberForbidden": {reason: "It may be the reason itself.", hub: []string{open, narrow}, object: member, want: `0 of 1 targets match: eu-1 does not allow ConfigMap; its spec.allow.kinds would have to list {group: "", kind: ConfigMap}`},
+		"MemberOfNothing": {reason: "It may have come first.", hub: []string{dev}, object: member, want: "the label workload.crossplane.io/application names KubernetesApplication web, which does not exist in namespace team-a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			hooks := front(t, objectsOf(t, tc.hub)...)
+			for _, a := range []testRequest{{object: tc.object}, {object: tc.object, old: tc.object}, {object: tc.object, dryRun: true}} {
+				a.path, a.user = WorkloadPath, tc.user
+				want := allowed
+				if tc.want != "" {
+					want.Warnings = []string{shorten("accepted, and waiting for a target: " + tc.want)}
+					want.Audit = map[string]string{"decision": "unschedulable"}
+				}
+				if diff := cmp.Diff(want, summary(t, hooks, a)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestPlacementPreviewWithoutCache lets in what nothing is wrong with, when the cache cannot say
+// where it would go.
+func TestPlacementPreviewWithoutCache(t *testing.T) {
+	blind := fake.NewClientBuilder().WithScheme(scheme()).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			if _, targets := list.(*v1alpha1.KubernetesTargetList); targets {
+				return errors.New("cache is not started")
+			}
+			return nil
+		},
+	}).Build()
+	resp := submit(t, serve(blind), testRequest{path: WorkloadPath, object: `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: web}, spec: {}}`})
+	if !resp.Allowed || strings.Contains(strings.Join(resp.Warnings, " "), "waiting") {
+		t.Errorf("a warning that cannot be had is no refusal: %t, %v, %q", resp.Allowed, resp.Result, resp.Warnings)
+	}
+}
