@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -107,6 +108,57 @@ func TestLargeResponses(t *testing.T) {
 	turns[1].end()
 	if !budget.largeResponses.TryAcquire(maxLargeResponses) {
 		t.Error("a turn did not end with its response")
+	}
+}
+
+// TestSlowLargeResponse: a large response that is then sent byte by byte has no more time
+// than another one, and loses its turn.
+func TestSlowLargeResponse(t *testing.T) {
+	ended := make(chan struct{})
+	defer close(ended)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"items":[%q`, strings.Repeat("x", largeResponse+1<<20))
+		for {
+			select {
+			case <-ended:
+				return
+			case <-r.Context().Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+				_, _ = w.Write([]byte(" "))
+				_ = http.NewResponseController(w).Flush()
+			}
+		}
+	}))
+	defer server.Close()
+	limits := Limits{ResponseBytes: 4 * largeResponse, ResponseTime: time.Second}
+	budget := NewBudget(limits)
+	g := NewLimiter(limits, budget)
+	client := &http.Client{Transport: g.Wrap(server.URL)(http.DefaultTransport)}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/v1/configmaps", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		response, err := client.Do(r)
+		if err == nil {
+			_, err = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+		}
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		if err == nil || g.backoffError() == nil {
+			t.Errorf("the target exceeds no limit: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a response that never ends is read for ever")
+	}
+	if !budget.largeResponses.TryAcquire(maxLargeResponses) {
+		t.Error("the response keeps its turn")
 	}
 }
 

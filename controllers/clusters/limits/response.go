@@ -81,6 +81,7 @@ type exchange struct {
 	tooLargeAllowed bool
 	turn            *turn
 	endTurn         bool // with the response
+	admitted        bool // as a large response
 	timer           *time.Timer
 	started         atomic.Bool
 
@@ -235,11 +236,17 @@ func (c *exchange) countBytes(data []byte) error {
 }
 
 // awaitTurn waits until a large response may be read. The target is not the cause of
-// the delay.
+// that delay, so its time begins again, but only once: a target that then sends byte by
+// byte would otherwise keep its turn.
 func (c *exchange) awaitTurn() error {
+	if c.admitted {
+		return nil
+	}
 	c.timer.Stop()
 	defer c.timer.Reset(c.limiter.limits.ResponseTime)
-	return c.cause(c.turn.begin(c.ctx, c.limiter.budget.largeResponses, !c.tooLargeAllowed))
+	err := c.turn.begin(c.ctx, c.limiter.budget.largeResponses, !c.tooLargeAllowed)
+	c.admitted = err == nil
+	return c.cause(err)
 }
 
 // checkDiscovery reads a discovery document, and counts its entries.
