@@ -20,14 +20,15 @@ import (
 // deleteResources deletes the resources that the application made, and keeps the
 // application until all of them are gone. Its status names the resources it waits for.
 func (c *Controller) deleteResources(ctx context.Context, s *scope) error {
+	key := client.ObjectKeyFromObject(s.app)
 	if !controllerutil.ContainsFinalizer(s.app, v1alpha1.TemplatesFinalizer) {
+		c.orphaning.Forget(key, s.app.UID)
 		return nil
 	}
 	owned, err := c.listTemplatedResources(ctx, s.app)
 	if err != nil {
 		return err
 	}
-	key := client.ObjectKeyFromObject(s.app)
 	if len(owned) == 0 {
 		c.orphaning.Forget(key, s.app.UID)
 		return c.writer.RemoveFinalizer(ctx, s.app, v1alpha1.TemplatesFinalizer)

@@ -70,6 +70,14 @@ func (o *OrphaningOwners) Forget(key types.NamespacedName, uid types.UID) {
 	}
 }
 
+// ForgetGone ends the memory of an owner that does not exist, and that has no dependents
+// without it.
+func (o *OrphaningOwners) ForgetGone(key types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.byKey, key)
+}
+
 // RemoveOwner removes the references to an owner from an object.
 func (w Writer) RemoveOwner(ctx context.Context, object client.Object, owner types.UID) error {
 	before, ok := object.DeepCopyObject().(client.Object)
