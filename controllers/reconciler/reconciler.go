@@ -72,13 +72,9 @@ type LogValuer interface {
 func RunSteps[S any](ctx context.Context, scope S, steps []Step[S]) error {
 	for _, step := range steps {
 		err := step.Run(withLogValues(ctx, scope), scope)
-		log := ctrl.LoggerFrom(withLogValues(ctx, scope)).V(4)
-		switch {
-		case !log.Enabled():
-		case IsEnd(err):
-			log.Info("Ran step", "step", step.Name, "outcome", outcome(err))
-		default: // the error itself is in the line that controller-runtime writes
-			log.Info("Ran step", "step", step.Name, "outcome", "failed")
+		if ctrl.LoggerFrom(ctx).V(4).Enabled() {
+			// The error itself is in the line that controller-runtime writes.
+			ctrl.LoggerFrom(withLogValues(ctx, scope)).V(4).Info("Ran step", "step", step.Name, "outcome", outcome(err))
 		}
 		if err != nil {
 			return err
@@ -97,12 +93,14 @@ func withLogValues(ctx context.Context, scope any) context.Context {
 func outcome(err error) string {
 	var after requeueAfter
 	switch {
+	case err == nil:
+		return "continued"
+	case !IsEnd(err):
+		return "failed"
 	case errors.As(err, &after):
 		return "requeued"
-	case err != nil:
-		return "done"
 	}
-	return "continued"
+	return "done"
 }
 
 // Result turns the error that ended the steps of a reconcile into the answer of that
