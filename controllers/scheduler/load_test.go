@@ -222,7 +222,8 @@ func TestCost(t *testing.T) {
 				load.SetResource(o)
 			}
 		}
-		woken := c.unscheduledIn(t.Context(), target("us"))
+		byTarget := unscheduled{reader, func() client.ObjectList { return &v1alpha2.KubernetesApplicationList{} }}
+		woken := byTarget.inNamespace(t.Context(), target("us"))
 		if !slices.Equal(woken, []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "a", Name: "one-more"}}}) {
 			t.Errorf("woke %v", woken)
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,12 +35,14 @@ func SetupWithManager(mgr ctrl.Manager, allowDefaults policies.AllowDefaults, ev
 	shared.synced, shared.allowDefaults, shared.clusterScoped = synced, allowDefaults, policies.ClusterScopedFrom(mgr.GetRESTMapper())
 	a, r := &applications{shared}, &resources{shared}
 	a.reviews, r.reviews = policycheck.NewReviews(evaluator, "scheduler"), policycheck.NewReviews(evaluator, "scheduler")
+	unscheduledApplications := unscheduled{mgr.GetClient(), func() client.ObjectList { return &v1alpha2.KubernetesApplicationList{} }}
+	unscheduledResources := unscheduled{mgr.GetClient(), func() client.ObjectList { return &v1alpha1.KubernetesApplicationResourceList{} }}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("scheduler").
 		For(&v1alpha2.KubernetesApplication{}).
-		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(a.unscheduledIn)).
+		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(unscheduledApplications.inNamespace)).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(applicationOf), builder.WithPredicates(memberChanged())).
-		WatchesRawSource(policycheck.OnChange(evaluator, func(ctx context.Context) []reconcile.Request { return a.unscheduled(ctx) })).
+		WatchesRawSource(policycheck.OnChange(evaluator, func(ctx context.Context) []reconcile.Request { return unscheduledApplications.list(ctx) })).
 		Complete(reconciler.RetryOnConflict(a))
 	if err != nil {
 		return fmt.Errorf("adding the scheduler of applications: %w", err)
@@ -46,8 +50,8 @@ func SetupWithManager(mgr ctrl.Manager, allowDefaults policies.AllowDefaults, ev
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("scheduler-resources").
 		For(&v1alpha1.KubernetesApplicationResource{}, builder.WithPredicates(predicate.NewPredicateFuncs(isUnscheduled))).
-		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(r.unscheduledIn)).
-		WatchesRawSource(policycheck.OnChange(evaluator, func(ctx context.Context) []reconcile.Request { return r.unscheduled(ctx) })).
+		Watches(&v1alpha1.KubernetesTarget{}, handler.EnqueueRequestsFromMapFunc(unscheduledResources.inNamespace)).
+		WatchesRawSource(policycheck.OnChange(evaluator, func(ctx context.Context) []reconcile.Request { return unscheduledResources.list(ctx) })).
 		Complete(reconciler.RetryOnConflict(r))
 	if err != nil {
 		return fmt.Errorf("adding the scheduler of resources: %w", err)
@@ -70,24 +74,6 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 	return a.schedule(ctx, application{app})
 }
 
-// unscheduledIn lists the applications that a change of a target may place: those of its
-// namespace that have no target, or are to leave theirs.
-func (a *applications) unscheduledIn(ctx context.Context, target client.Object) []reconcile.Request {
-	return a.unscheduled(ctx, client.InNamespace(target.GetNamespace()))
-}
-
-func (a *applications) unscheduled(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	var list v1alpha2.KubernetesApplicationList
-	if err := a.hub.List(ctx, &list, unscheduledOptions(options)...); err != nil {
-		return nil // the cache has stopped
-	}
-	out := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
-}
-
 // resources schedules the resources that a user wrote without an application (S4).
 type resources struct{ scheduler }
 
@@ -103,26 +89,33 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return r.schedule(ctx, resource{read})
 }
 
-// unscheduledIn lists the resources that a change of a target may place.
-func (r *resources) unscheduledIn(ctx context.Context, target client.Object) []reconcile.Request {
-	return r.unscheduled(ctx, client.InNamespace(target.GetNamespace()))
+// unscheduled lists the units of one kind that have no target, or are to leave theirs:
+// a change of a target or policy may place them.
+type unscheduled struct {
+	hub     client.Reader
+	newList func() client.ObjectList
 }
 
-func (r *resources) unscheduled(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	var list v1alpha1.KubernetesApplicationResourceList
-	if err := r.hub.List(ctx, &list, unscheduledOptions(options)...); err != nil {
+// inNamespace lists the units that a change of a target may place.
+func (u unscheduled) inNamespace(ctx context.Context, target client.Object) []reconcile.Request {
+	return u.list(ctx, client.InNamespace(target.GetNamespace()))
+}
+
+// list lists units of all namespaces, unless an option says otherwise.
+func (u unscheduled) list(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	list := u.newList()
+	options = append(options, client.MatchingFields{policies.UnscheduledIndex: policies.Unscheduled}, client.UnsafeDisableDeepCopy)
+	if err := u.hub.List(ctx, list, options...); err != nil {
 		return nil // the cache has stopped
 	}
-	out := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
+	out := make([]reconcile.Request, 0, meta.LenList(list))
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // no error of the list, nor of this
+		if object, ok := item.(client.Object); ok {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+		}
+		return nil
+	})
 	return out
-}
-
-// unscheduledOptions list the units that have no target, or are to leave theirs.
-func unscheduledOptions(options []client.ListOption) []client.ListOption {
-	return append(options, client.MatchingFields{policies.UnscheduledIndex: policies.Unscheduled}, client.UnsafeDisableDeepCopy)
 }
 
 // isUnscheduled tells whether an object is a resource that this scheduler places: it
