@@ -775,10 +775,12 @@ func (r *recorder) reset() {
 	r.requests = nil
 }
 
+// paths returns the webhooks that were called, once each: the API server calls them for
+// its cached object first, and again for the stored one if the cache was behind.
 func (r *recorder) paths() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := slices.Clone(r.requests)
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
