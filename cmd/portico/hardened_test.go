@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -24,10 +23,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/managedcluster"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/test/cluster"
 	"github.com/portico-io/portico/test/cluster/install"
 )
@@ -110,22 +109,17 @@ func TestDefaultConnection(t *testing.T) {
 			target := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "eu", UID: "2"}}
 			target.Spec.ClusterRef = &v1alpha1.ClusterReference{APIVersion: "gcp.example.org/v1", Kind: kind.Kind, Name: "one"}
 
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, corev1.AddToScheme)
 			metadata := &metav1.PartialObjectMetadata{}
 			metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(target, source).
 				WithIndex(metadata, managedcluster.PrivateCopyIndex, managedcluster.IndexPrivateCopy(connections)).
-				WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
-					if !slices.Contains(rendered.creates, "") && !slices.Contains(rendered.creates, object.GetNamespace()) {
-						return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, object.GetName(), fmt.Errorf("no right in namespace %s", object.GetNamespace()))
+				WithInterceptorFuncs(reconcilertest.Before(func(r reconcilertest.Request) error {
+					if r.Verb == "create" && !slices.Contains(rendered.creates, "") && !slices.Contains(rendered.creates, r.Key.Namespace) {
+						return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, r.Key.Name, fmt.Errorf("no right in namespace %s", r.Key.Namespace))
 					}
-					return c.Create(ctx, object, opts...)
-				}}).Build()
+					return nil
+				})).Build()
 			mapper := meta.NewDefaultRESTMapper(nil)
 			mapper.Add(kind, meta.RESTScopeRoot)
 			resources := map[schema.GroupVersionResource]string{kind.GroupVersion().WithResource("gkeclusters"): "GKEClusterList"}

@@ -1,7 +1,6 @@
 package application
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,28 +8,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 )
 
 func hub(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&v1alpha1.KubernetesApplicationResource{}, OwnerIndex, IndexOwner).
 		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }).
@@ -54,14 +47,12 @@ func placedApplication() *v1alpha2.KubernetesApplication {
 // are placed, and the status is written.
 func TestRejectedResource(t *testing.T) {
 	refused := errors.New("denied by a policy")
-	store := hub(t, placedApplication(), resource("a"), resource("b")).WithInterceptorFuncs(interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			if o.GetName() == "a" {
-				return refused
-			}
-			return c.Patch(ctx, o, p, options...)
-		},
-	}).Build()
+	store := hub(t, placedApplication(), resource("a"), resource("b")).WithInterceptorFuncs(reconcilertest.Before(func(r reconcilertest.Request) error {
+		if r.Verb == "patch" && r.Key.Name == "a" {
+			return refused
+		}
+		return nil
+	})).Build()
 	c := newController(store, events.NewFakeRecorder(10))
 	key := client.ObjectKey{Namespace: "team-a", Name: "shop"}
 	if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !errors.Is(err, refused) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -27,7 +26,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	computev1alpha1 "github.com/portico-io/portico/api/compute/v1alpha1"
@@ -35,6 +33,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/dynamicwatch"
 	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/connectionsecret"
 	"github.com/portico-io/portico/policies/decisions"
@@ -94,24 +93,19 @@ type settings struct {
 	policy  string
 	claim   *unstructured.Unstructured
 	objects []client.Object
-	// calls fail the calls to the hub that they select.
-	calls interceptor.Funcs
+	// fails returns the error of a request to the hub; nil fails none.
+	fails func(reconcilertest.Request) error
 	// unserved says that the hub does not serve the kind of claims.
 	unserved bool
 }
 
 func newEnvironment(t *testing.T, o settings) *environment {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, corev1.AddToScheme, apiextensionsv1.AddToScheme)
 	objects := append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}}, o.objects...)
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.KubernetesTarget{}).
 		WithIndex(&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, func(o client.Object) []string { return policies.RelatedTargetKeys(o) }).
-		WithInterceptorFuncs(o.calls).Build()
+		WithInterceptorFuncs(reconcilertest.Before(o.fails)).Build()
 	var claims []runtime.Object
 	if o.claim != nil {
 		claims = append(claims, o.claim)
@@ -140,23 +134,8 @@ func newEnvironment(t *testing.T, o settings) *environment {
 
 // reconcile runs one reconcile, and records its steps.
 func (e *environment) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	log := funcr.New(func(_, line string) {
-		if _, step, found := strings.Cut(line, `"step"="`); found {
-			step, _, _ = strings.Cut(step, `"`)
-			e.steps = append(e.steps, step)
-		}
-	}, funcr.Options{Verbosity: 4})
+	log := reconcilertest.Steps(&e.steps)
 	return e.Reconcile(ctrl.LoggerInto(ctx, log), req)
-}
-
-// event returns the next event; "" for none.
-func (e *environment) event() string {
-	select {
-	case event := <-e.recorder.Events:
-		return event
-	default:
-		return ""
-	}
 }
 
 // TestPolicies makes and labels no target that the publish policies deny.
@@ -205,7 +184,7 @@ func TestPolicies(t *testing.T) {
 					published = fmt.Sprintf("%s %s", condition.Status, condition.Reason)
 				}
 			}
-			if event := e.event(); !strings.HasPrefix(event, tc.event) || tc.event == "" && event != "" {
+			if event := reconcilertest.NextEvent(e.recorder); !strings.HasPrefix(event, tc.event) || tc.event == "" && event != "" {
 				t.Errorf("%s: event %q, want %q", tc.reason, event, tc.event)
 			}
 			if diff := cmp.Diff([]any{tc.env, tc.published, tc.denied, tc.requeue}, []any{env, published, len(e.memory.deniedIn("team")) > 0, result.RequeueAfter}); diff != "" {
@@ -230,23 +209,6 @@ func TestSteps(t *testing.T) {
 	all := []string{"read claim", "read target", "read secret", "decide target", "check policies", "write target"}
 	failure := errors.New("the hub is away")
 	published := "Normal Published published as KubernetesTarget demo"
-	on := func(kind string) func(object client.Object) error {
-		return func(object client.Object) error {
-			if strings.Contains(fmt.Sprintf("%T %s", object, object.GetObjectKind().GroupVersionKind().Kind), kind) {
-				return failure
-			}
-			return nil
-		}
-	}
-	failGet := func(kind string) interceptor.Funcs {
-		fails := on(kind)
-		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-			if err := fails(object); err != nil {
-				return err
-			}
-			return c.Get(ctx, key, object, opts...)
-		}}
-	}
 	terminating := apierrors.NewForbidden(schema.GroupResource{}, "demo", failure)
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	cases := map[string]struct {
@@ -268,24 +230,14 @@ func TestSteps(t *testing.T) {
 		"OtherSecret": {reason: "Nobody lends a Secret that another resource controls.", settings: settings{claim: bound("dev"), objects: []client.Object{secretOf("2")}}, steps: 4, blocked: true, event: "Warning SecretNotControlled the claim is not published: secret demo is not controlled by it; whoever may read that secret can name it in a KubernetesTarget"},
 		"NameTaken":   {reason: "A target that another resource controls is not changed.", settings: settings{claim: bound("dev"), objects: []client.Object{&v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo"}}}}, steps: 4, event: "Warning NameTaken the claim is not published: KubernetesTarget demo exists and is not this claim's; rename or delete one of them"},
 		"ClaimFails":  {reason: "A failure to read the claim is tried again.", settings: settings{claim: bound("dev")}, fail: failure, steps: 1, err: failure},
-		"TargetFails": {reason: "So is one to read the target.", settings: settings{claim: bound("dev"), calls: failGet("KubernetesTarget")}, steps: 2, err: failure},
-		"SecretFails": {reason: "So is one to read the Secret.", settings: settings{claim: bound("dev"), calls: failGet("Secret")}, steps: 3, err: failure, blocked: true},
+		"TargetFails": {reason: "So is one to read the target.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("get KubernetesTarget", failure)}, steps: 2, err: failure},
+		"SecretFails": {reason: "So is one to read the Secret.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("get Secret", failure)}, steps: 3, err: failure, blocked: true},
 		"NamespaceFails": {reason: "So is one to read the namespace, for the policies.",
-			settings: settings{claim: bound("dev"), policy: onlyDev, calls: failGet("Namespace")}, steps: 5, err: failure},
-		"CreateFails": {reason: "So is one to create the target.", settings: settings{claim: bound("dev"), calls: interceptor.Funcs{
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return failure }}}, steps: 6, err: failure},
-		"Terminating": {reason: "A namespace that is deleted gets no target.", settings: settings{claim: bound("dev"), calls: interceptor.Funcs{
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-				return terminating
-			}}}, steps: 6},
-		"PatchFails": {reason: "A failure to change the target is tried again.", settings: settings{claim: bound("dev"), objects: []client.Object{target("prod")}, calls: interceptor.Funcs{
-			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-				return failure
-			}}}, steps: 6, err: failure},
-		"StatusFails": {reason: "So is one to write the condition.", settings: settings{claim: bound("prod"), policy: onlyDev, objects: []client.Object{target("dev")}, calls: interceptor.Funcs{
-			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-				return failure
-			}}}, steps: 5, err: failure, event: "Warning DeniedByPolicy the target stays as it is"},
+			settings: settings{claim: bound("dev"), policy: onlyDev, fails: reconcilertest.FailOn("get Namespace", failure)}, steps: 5, err: failure},
+		"CreateFails": {reason: "So is one to create the target.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("create KubernetesTarget", failure)}, steps: 6, err: failure},
+		"Terminating": {reason: "A namespace that is deleted gets no target.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("create KubernetesTarget", terminating)}, steps: 6},
+		"PatchFails":  {reason: "A failure to change the target is tried again.", settings: settings{claim: bound("dev"), objects: []client.Object{target("prod")}, fails: reconcilertest.FailOn("patch KubernetesTarget", failure)}, steps: 6, err: failure},
+		"StatusFails": {reason: "So is one to write the condition.", settings: settings{claim: bound("prod"), policy: onlyDev, objects: []client.Object{target("dev")}, fails: reconcilertest.FailOn("patch status KubernetesTarget", failure)}, steps: 5, err: failure, event: "Warning DeniedByPolicy the target stays as it is"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -300,7 +252,7 @@ func TestSteps(t *testing.T) {
 			if diff := cmp.Diff(all[:tc.steps], e.steps); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if event := e.event(); !strings.HasPrefix(event, tc.event) || tc.event == "" && event != "" {
+			if event := reconcilertest.NextEvent(e.recorder); !strings.HasPrefix(event, tc.event) || tc.event == "" && event != "" {
 				t.Errorf("%s: event %q, want %q", tc.reason, event, tc.event)
 			}
 			waits := slices.Contains(e.memory.claimsOf(types.NamespacedName{Namespace: "team", Name: "demo"}), claimRequest)

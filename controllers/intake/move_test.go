@@ -1,13 +1,11 @@
 package intake
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,18 +14,14 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
 // TestReturnToHubUnready is about a Deployment that cannot become ready on the hub: its
 // reconciles back off, and list no ReplicaSets. Once it is ready, its resource is
 // deleted.
 func TestReturnToHubUnready(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, clientgoscheme.AddToScheme, v1alpha1.AddToScheme)
 	deployment := native("web")
 	deployment.SetGeneration(1)
 	for path, value := range map[string]any{"spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{"observedGeneration": int64(1), "replicas": int64(1)}} {
@@ -36,10 +30,12 @@ func TestReturnToHubUnready(t *testing.T) {
 	resource := resourceOf("web", "eu-1")
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(deployment, resource).WithStatusSubresource(&appsv1.Deployment{}).Build()
 	lists := 0
-	live := interceptor.NewClient(hub, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-		lists++
-		return c.List(ctx, list, opts...)
-	}})
+	live := interceptor.NewClient(hub, reconcilertest.Before(func(r reconcilertest.Request) error {
+		if r.Verb == "list" {
+			lists++
+		}
+		return nil
+	}))
 	c := newController(hub, live, kinds.Deployment{}, events.NewFakeRecorder(100))
 
 	var last time.Duration

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,11 +103,7 @@ func TestReconcile(t *testing.T) {
 			if diff := cmp.Diff(tc.sent, requests.Sent); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			var emitted string
-			select {
-			case emitted = <-recorder.Events:
-			default:
-			}
+			emitted := reconcilertest.NextEvent(recorder)
 			if (emitted != "") != (tc.event != "") || !strings.Contains(emitted, tc.event) {
 				t.Errorf("event %q, want %q: %s", emitted, tc.event, tc.reason)
 			}
@@ -125,12 +120,7 @@ func shopOf(target string) *v1alpha2.KubernetesApplication {
 
 func fakeHub(t *testing.T, requests *reconcilertest.Requests, objects ...client.Object) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(requests.Funcs()).
 		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }).

@@ -1,14 +1,12 @@
 package managedcluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,9 +22,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies/connectionsecret"
 )
 
@@ -108,46 +106,12 @@ type environment struct {
 
 func newEnvironment(t *testing.T, clusters []*unstructured.Unstructured, objects ...client.Object) *environment {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, corev1.AddToScheme)
 	e := &environment{fail: func(string) error { return nil }}
-	call := func(verb string, object runtime.Object) error {
-		name := strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1.")
-		return e.fail(verb + " " + strings.TrimPrefix(name, "*v1alpha1."))
-	}
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	e.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(metadata, PrivateCopyIndex, IndexPrivateCopy(options)).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-				return cmp.Or(call("get", object), c.Get(ctx, key, object, opts...))
-			},
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				return cmp.Or(call("list", list), c.List(ctx, list, opts...))
-			},
-			Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
-				if err := call("create", object); err != nil {
-					return err
-				}
-				return c.Create(ctx, object, opts...)
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
-				if err := call("patch", object); err != nil {
-					return err
-				}
-				return c.Patch(ctx, object, patch, opts...)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
-				if err := call("delete", object); err != nil {
-					return err
-				}
-				return c.Delete(ctx, object, opts...)
-			},
-		}).Build()
+		WithInterceptorFuncs(reconcilertest.Before(func(r reconcilertest.Request) error { return e.fail(r.Verb + " " + r.Type()) })).Build()
 	var existing []runtime.Object
 	for _, cluster := range clusters {
 		existing = append(existing, cluster)
@@ -161,12 +125,7 @@ func newEnvironment(t *testing.T, clusters []*unstructured.Unstructured, objects
 
 // reconcile runs one reconcile of the target on the hub, and records its steps.
 func (e *environment) reconcile(ctx context.Context) (Result, error) {
-	log := funcr.New(func(_, line string) {
-		if _, step, found := strings.Cut(line, `"step"="`); found {
-			step, _, _ = strings.Cut(step, `"`)
-			e.steps = append(e.steps, step)
-		}
-	}, funcr.Options{Verbosity: 4})
+	log := reconcilertest.Steps(&e.steps)
 	on := &v1alpha1.KubernetesTarget{}
 	if err := e.hub.Get(ctx, key, on); err != nil {
 		return Result{}, err

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -69,12 +68,7 @@ func resource(remote string, change ...func(*v1alpha1.KubernetesApplicationResou
 
 func fakeHub(t *testing.T, requests *reconcilertest.Requests, objects ...client.Object) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, clientgoscheme.AddToScheme, v1alpha1.AddToScheme)
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(requests.Funcs()).
 		WithIndex(&appsv1.ReplicaSet{}, OwnerIndex, IndexOwner).
 		WithStatusSubresource(&appsv1.Deployment{}, &appsv1.ReplicaSet{}).Build()
@@ -143,11 +137,7 @@ func TestReconcile(t *testing.T) {
 			if diff := cmp.Diff(tc.sent, requests.Sent); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			var emitted string
-			select {
-			case emitted = <-recorder.Events:
-			default:
-			}
+			emitted := reconcilertest.NextEvent(recorder)
 			if (emitted != "") != (tc.warning != "") || !strings.Contains(emitted, tc.warning) {
 				t.Errorf("event %q, want %q: %s", emitted, tc.warning, tc.reason)
 			}

@@ -1,20 +1,17 @@
 package optin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
 // TestSteps runs the steps in their order, and returns the error of each call.
@@ -57,58 +55,25 @@ func TestSteps(t *testing.T) {
 		"Patch":    {reason: "So is one to write the label.", objects: []client.Object{labelled, web}, fail: "cached patch Deployment", err: failure, steps: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := reconcilertest.Scheme(t, corev1.AddToScheme, appsv1.AddToScheme)
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).Build()
 			failing := func(which string) client.WithWatch {
-				answer := func(verb string, object runtime.Object) error {
-					if fmt.Sprintf("%s %s %s", which, verb, object.GetObjectKind().GroupVersionKind().Kind) == tc.fail {
+				return interceptor.NewClient(hub, reconcilertest.Before(func(r reconcilertest.Request) error {
+					if fmt.Sprintf("%s %s %s", which, r.Verb, r.Kind()) == tc.fail {
 						return tc.err
 					}
 					return nil
-				}
-				return interceptor.NewClient(hub, interceptor.Funcs{
-					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-						if err := answer("get", object); err != nil {
-							return err
-						}
-						return c.Get(ctx, key, object, opts...)
-					},
-					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-						if err := answer("list", list); err != nil {
-							return err
-						}
-						return c.List(ctx, list, opts...)
-					},
-					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
-						if err := answer("patch", object); err != nil {
-							return err
-						}
-						return c.Patch(ctx, object, patch, opts...)
-					},
-				})
+				}))
 			}
 			recorder := events.NewFakeRecorder(10)
 			c := newController(Options{Portico: "portico-system", Resync: time.Hour}, failing("cached"), failing("live"), recorder)
 			var steps []string
-			log := funcr.New(func(_, line string) {
-				if _, step, found := strings.Cut(line, `"step"="`); found {
-					step, _, _ = strings.Cut(step, `"`)
-					steps = append(steps, step)
-				}
-			}, funcr.Options{Verbosity: 4})
+			log := reconcilertest.Steps(&steps)
 			result, err := c.Reconcile(ctrl.LoggerInto(t.Context(), log), ctrl.Request{NamespacedName: client.ObjectKey{Name: "shop"}})
 			if errors.Is(err, failure) != errors.Is(tc.err, failure) || tc.err == nil && err != nil {
 				t.Errorf("%s: error %v", tc.reason, err)
 			}
-			event := ""
-			if len(recorder.Events) > 0 {
-				event = <-recorder.Events
-			}
+			event := reconcilertest.NextEvent(recorder)
 			if !strings.HasPrefix(event, tc.event) || tc.event == "" && event != "" {
 				t.Errorf("%s: event %q, want %q", tc.reason, event, tc.event)
 			}

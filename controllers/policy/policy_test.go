@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -111,10 +110,7 @@ func TestReconcile(t *testing.T) {
 
 func controllerWith(t *testing.T, requests *reconcilertest.Requests, recorder *events.FakeRecorder, stored, loaded *policyv1alpha1.Policy) *Controller {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := policyv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := reconcilertest.Scheme(t, policyv1alpha1.AddToScheme)
 	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&policyv1alpha1.Policy{}).WithInterceptorFuncs(requests.Funcs())
 	if stored != nil {
 		b = b.WithObjects(stored.DeepCopy())

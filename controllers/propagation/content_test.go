@@ -14,11 +14,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -57,12 +57,7 @@ func TestResolveContent(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, corev1.AddToScheme)
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.hub...).
 				WithIndex(&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, func(o client.Object) []string { return policies.ConnectionSecretKeys(o) }).Build()
 			c := newController(base{hub: hub, live: hub, options: Options{HubID: testHub}}, nil)

@@ -1,18 +1,17 @@
 package propagation
 
 import (
-	"context"
 	"errors"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
 // TestPropagationPolicy is about how the object on the target is deleted.
@@ -26,19 +25,17 @@ func TestPropagationPolicy(t *testing.T) {
 	owned := func(name string, finalizers ...string) *v1alpha1.KubernetesApplicationResource {
 		return by("apps/v1", "Deployment", name, finalizers...)
 	}
-	answers := map[string]error{
-		"gone":  apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, "gone"),
-		"fails": apierrors.NewInternalError(errors.New("etcd")),
+	native := func(name string, finalizers ...string) client.Object {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: "u1", Finalizers: finalizers}}
 	}
-	live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-			o.SetUID("u1")
-			if key.Name != "background" {
-				o.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+	scheme := reconcilertest.Scheme(t, appsv1.AddToScheme)
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(native("background"), native("foreground", metav1.FinalizerDeleteDependents)).
+		WithInterceptorFuncs(reconcilertest.Before(func(r reconcilertest.Request) error {
+			if r.Key.Name == "fails" {
+				return apierrors.NewInternalError(errors.New("etcd"))
 			}
-			return answers[key.Name]
-		},
-	}).Build()
+			return nil
+		})).Build()
 	cases := map[string]struct {
 		reason   string
 		resource *v1alpha1.KubernetesApplicationResource

@@ -16,7 +16,6 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/credentials"
 )
@@ -42,10 +42,7 @@ func (l lister) List(ctx context.Context, list client.ObjectList, o ...client.Li
 
 func controllerOn(t *testing.T, objects ...client.Object) *Controller {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }).
 		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.PrerequisiteIndex, IndexPrerequisite).Build()

@@ -1,7 +1,6 @@
 package propagation
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -19,14 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
 var eu1 = types.NamespacedName{Namespace: "team-a", Name: "eu-1"}
@@ -80,26 +78,10 @@ func TestSteps(t *testing.T) {
 func TestReconcile(t *testing.T) {
 	refused := apierrors.NewInternalError(errors.New("etcd"))
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "settings", errors.New("changed"))
-	fails := func(kind any, err error) interceptor.Funcs {
-		return interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-				if _, target := o.(*v1alpha1.KubernetesTarget); target == (kind == "target") && kind != "status" {
-					return err
-				}
-				return c.Get(ctx, key, o, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				if kind == "status" {
-					return err
-				}
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			},
-		}
-	}
 	cases := map[string]struct {
 		reason    string
 		resource  *v1alpha1.KubernetesApplicationResource
-		intercept interceptor.Funcs
+		fails     func(reconcilertest.Request) error
 		version   string // of the last status, as this process remembers it
 		err       error
 		terminal  bool
@@ -111,11 +93,11 @@ func TestReconcile(t *testing.T) {
 		"OtherTarget": {reason: "The queue of another target works on it.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.TargetRef.Name = "eu-2" })},
 		"Unpublished": {reason: "The status names the missing target; its event enqueues the resource.", resource: placed(t), condition: v1alpha1.TargetReachable, want: v1alpha1.ReasonTargetMissing},
 		"Behind":      {reason: "The cache lacks the last status.", resource: placed(t), version: "999999", requeued: true},
-		"ReadFails":   {reason: "The resource cannot be read.", resource: placed(t), intercept: fails("resource", refused), err: refused},
-		"TargetFails": {reason: "The target cannot be read, and the status is written nevertheless.", resource: placed(t), intercept: fails("target", refused), err: refused, condition: v1alpha1.Scheduled, want: v1alpha1.ReasonScheduled},
-		"StatusFails": {reason: "The status cannot be written.", resource: placed(t), intercept: fails("status", conflict), err: conflict},
+		"ReadFails":   {reason: "The resource cannot be read.", resource: placed(t), fails: reconcilertest.FailOn("get KubernetesApplicationResource", refused), err: refused},
+		"TargetFails": {reason: "The target cannot be read, and the status is written nevertheless.", resource: placed(t), fails: reconcilertest.FailOn("get KubernetesTarget", refused), err: refused, condition: v1alpha1.Scheduled, want: v1alpha1.ReasonScheduled},
+		"StatusFails": {reason: "The status cannot be written.", resource: placed(t), fails: reconcilertest.FailOn("patch status KubernetesApplicationResource", conflict), err: conflict},
 		"Invalid":     {reason: "A retry cannot correct a template.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"ConfigMap"}`) }), terminal: true, condition: v1alpha1.Synced, want: v1alpha1.ReasonInvalidTemplate},
-		"BothFail":    {reason: "The error of the step is not lost with that of the status.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"ConfigMap"}`) }), intercept: fails("status", conflict), err: conflict, terminal: true},
+		"BothFail":    {reason: "The error of the step is not lost with that of the status.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"ConfigMap"}`) }), fails: reconcilertest.FailOn("patch status KubernetesApplicationResource", conflict), err: conflict, terminal: true},
 		"Uninstalled": {reason: "Its deletion waits for the target.", resource: placed(t, deletedNow), condition: v1alpha1.Synced, want: v1alpha1.ReasonWithdrawing},
 		"DeletedThere": {reason: "Abandoned without a target, it is gone.", resource: placed(t, deletedNow, func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
@@ -123,11 +105,8 @@ func TestReconcile(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			if err := v1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-			build := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}).WithInterceptorFuncs(tc.intercept)
+			scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
+			build := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}).WithInterceptorFuncs(reconcilertest.Before(tc.fails))
 			if tc.resource != nil {
 				build = build.WithObjects(tc.resource)
 			}

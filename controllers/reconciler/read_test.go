@@ -1,16 +1,14 @@
 package reconciler
 
 import (
-	"context"
 	"errors"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
 func TestFind(t *testing.T) {
@@ -27,18 +25,8 @@ func TestFind(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			if err := v1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).WithInterceptorFuncs(interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
-					if tc.err != nil {
-						return tc.err
-					}
-					return c.Get(ctx, key, object, o...)
-				},
-			}).Build()
+			scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
+			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.objects...).WithInterceptorFuncs(reconcilertest.Before(func(reconcilertest.Request) error { return tc.err })).Build()
 			object := &v1alpha1.KubernetesTarget{}
 			found, err := Find(t.Context(), hub, client.ObjectKeyFromObject(target()), object)
 			if found != tc.want || !errors.Is(err, tc.err) || found != (object.Name != "") {

@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -10,13 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
 const finalizer = "example.org/keep"
@@ -32,28 +30,16 @@ func target(change ...func(*v1alpha1.KubernetesTarget)) *v1alpha1.KubernetesTarg
 // counted is a writer to a fake hub, which counts the requests it gets.
 func counted(t *testing.T, refuse error, objects ...client.Object) (Writer, *int) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
 	var requests int
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.KubernetesTarget{}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				requests++
-				if refuse != nil {
-					return refuse
-				}
-				return c.Patch(ctx, o, p, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				requests++
-				if refuse != nil {
-					return refuse
-				}
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			},
-		}).Build()
+		WithInterceptorFuncs(reconcilertest.Before(func(r reconcilertest.Request) error {
+			if r.Verb != "patch" {
+				return nil
+			}
+			requests++
+			return refuse
+		})).Build()
 	return Writer{Client: hub, Owner: "test"}, &requests
 }
 

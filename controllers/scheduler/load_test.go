@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/policycheck"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
@@ -33,12 +33,7 @@ import (
 // hub is a hub in memory, with the indexes that the manager's cache has.
 func hub(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, corev1.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
 	resource, app := &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(app, resource).
 		WithIndex(resource, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }).
@@ -84,16 +79,19 @@ func TestBurst(t *testing.T) {
 	}
 	var mu sync.Mutex
 	failed := map[string]bool{}
-	hub := hub(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-		mu.Lock()
-		first := !failed[o.GetName()]
-		failed[o.GetName()] = true
-		mu.Unlock()
-		if number, _ := strconv.Atoi(o.GetName()[len("app-"):]); first && number%3 == 0 {
-			return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), nil)
+	hub := hub(t, reconcilertest.Before(func(r reconcilertest.Request) error {
+		if r.Verb != "patch" || r.Subresource != "" {
+			return nil
 		}
-		return c.Patch(ctx, o, patch, options...)
-	}}, objects...)
+		mu.Lock()
+		first := !failed[r.Key.Name]
+		failed[r.Key.Name] = true
+		mu.Unlock()
+		if number, _ := strconv.Atoi(r.Key.Name[len("app-"):]); first && number%3 == 0 {
+			return apierrors.NewConflict(schema.GroupResource{}, r.Key.Name, nil)
+		}
+		return nil
+	}), objects...)
 	c, load := controller(t, hub)
 	for i := range targets {
 		load.SetTarget(target("t" + strconv.Itoa(i)))

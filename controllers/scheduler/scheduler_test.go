@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/policycheck"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies/decisions"
 	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/policies/targetselection"
@@ -63,45 +63,16 @@ func (c *calls) record(call string) error {
 }
 
 func (c *calls) funcs() interceptor.Funcs {
-	kind := func(object any) string {
-		return strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1alpha1."), "List")
-	}
-	name := func(object any) string {
-		return strings.NewReplacer("*v1alpha2.", "", "*v1.PartialObjectMetadata", "Namespace").Replace(kind(object))
-	}
 	targets := 0
-	return interceptor.Funcs{
-		Get: func(ctx context.Context, hub client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if err := c.record("get " + name(object)); err != nil {
-				return err
+	return reconcilertest.Before(func(r reconcilertest.Request) error {
+		call := strings.TrimSuffix(r.String(), "List")
+		if call == "list KubernetesTarget" {
+			if targets++; targets%2 == 0 {
+				call += " again"
 			}
-			return hub.Get(ctx, key, object, options...)
-		},
-		List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			call := "list " + name(list)
-			if _, ok := list.(*v1alpha1.KubernetesTargetList); ok {
-				if targets++; targets%2 == 0 {
-					call += " again"
-				}
-			}
-			if err := c.record(call); err != nil {
-				return err
-			}
-			return hub.List(ctx, list, options...)
-		},
-		Patch: func(ctx context.Context, hub client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if err := c.record("patch " + name(object)); err != nil {
-				return err
-			}
-			return hub.Patch(ctx, object, patch, options...)
-		},
-		SubResourcePatch: func(ctx context.Context, hub client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			if err := c.record("patch " + resource + " " + name(object)); err != nil {
-				return err
-			}
-			return hub.SubResource(resource).Patch(ctx, object, patch, options...)
-		},
-	}
+		}
+		return c.record(call)
+	})
 }
 
 // TestSteps records the requests of one reconcile, and lets each of them fail. A target
@@ -227,23 +198,18 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("%s got %q, want %q", tc.reason, got, tc.want)
 			}
 			for _, want := range tc.events {
-				select {
-				case got := <-recorder.Events:
-					if !strings.HasPrefix(got, want) {
-						t.Errorf("%s event %q, want %q", tc.reason, got, want)
-					}
-				default:
-					t.Errorf("%s no event %q", tc.reason, want)
+				if got := reconcilertest.NextEvent(recorder); !strings.HasPrefix(got, want) {
+					t.Errorf("%s event %q, want %q", tc.reason, got, want)
 				}
 			}
-			if len(recorder.Events) > 0 {
-				t.Errorf("%s also the event %q", tc.reason, <-recorder.Events)
+			if got := reconcilertest.NextEvent(recorder); got != "" {
+				t.Errorf("%s also the event %q", tc.reason, got)
 			}
 			if _, err := a.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(tc.app)}); !tc.terminal && err != nil {
 				t.Error(err)
 			}
-			if len(recorder.Events) > 0 {
-				t.Errorf("%s The next reconcile emits %q", tc.reason, <-recorder.Events)
+			if got := reconcilertest.NextEvent(recorder); got != "" {
+				t.Errorf("%s The next reconcile emits %q", tc.reason, got)
 			}
 		})
 	}
@@ -389,10 +355,12 @@ func TestManyMembers(t *testing.T) {
 		objects = append(objects, member(fmt.Sprintf("web-%03d", i)))
 	}
 	writes := map[string]int{}
-	hub := hub(t, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-		writes[fmt.Sprintf("%T", object)]++
-		return c.SubResource(resource).Patch(ctx, object, patch, options...)
-	}}, objects...)
+	hub := hub(t, reconcilertest.Before(func(r reconcilertest.Request) error {
+		if r.Subresource == "status" {
+			writes[r.Type()]++
+		}
+		return nil
+	}), objects...)
 	e := engine.New(engine.Options{Timeout: time.Minute})
 	e.Replace(t.Context(), []*policyv1alpha1.Policy{rego("p", `exclude contains {"target": t.metadata.name, "code": "Late", "msg": "late"} if {
 	input.object.kind == "Service"
@@ -429,7 +397,7 @@ func TestManyMembers(t *testing.T) {
 	if got := outcome(t, hub); got != "eu Scheduled application shop runs on target eu" {
 		t.Error(got)
 	}
-	if diff := cmp.Diff(map[string]int{"*v1alpha2.KubernetesApplication": 11}, writes); diff != "" {
+	if diff := cmp.Diff(map[string]int{"KubernetesApplication": 11}, writes); diff != "" {
 		t.Errorf("writes of a status (-want +got):\n%s", diff)
 	}
 }

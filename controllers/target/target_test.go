@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,7 +19,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -30,6 +26,7 @@ import (
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/managedcluster"
 	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/connectionsecret"
 	"github.com/portico-io/portico/policies/credentials"
@@ -76,18 +73,10 @@ type environment struct {
 var options = connectionsecret.Options{Namespace: portico}
 
 // newEnvironment starts like a new process: it remembers nothing. fail returns the error
-// of a call, as "verb kind".
+// of a request, as "verb type".
 func newEnvironment(t *testing.T, fail func(call string) error, objects ...client.Object) *environment {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	call := func(verb string, object any) error {
-		return fail(verb + " " + strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1."), "*v1alpha1."))
-	}
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, corev1.AddToScheme)
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.KubernetesTarget{}).
@@ -96,26 +85,9 @@ func newEnvironment(t *testing.T, fail func(call string) error, objects ...clien
 		WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, func(o client.Object) []string {
 			return policies.TargetsOf(o.(*v1alpha1.KubernetesApplicationResource))
 		}).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-				return cmp.Or(call("get", object), c.Get(ctx, key, object, opts...))
-			},
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-				return cmp.Or(call("list", list), c.List(ctx, list, opts...))
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
-				if err := call("delete", object); err != nil {
-					return err
-				}
-				return c.Delete(ctx, object, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-				if err := call(sub, object); err != nil {
-					return err
-				}
-				return c.SubResource(sub).Patch(ctx, object, patch, opts...)
-			},
-		}).Build()
+		WithInterceptorFuncs(reconcilertest.Before(func(r reconcilertest.Request) error {
+			return fail(cmp.Or(r.Subresource, r.Verb) + " " + r.Type())
+		})).Build()
 	e := &environment{hub: hub, Controller: &Controller{
 		options: Options{Rules: credentials.Rules{AllowLocal: true}, Connections: options, ExpiryWarning: time.Hour, Clock: clock.RealClock{}},
 		hub:     hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.TargetManager}, live: hub,
@@ -129,12 +101,7 @@ func newEnvironment(t *testing.T, fail func(call string) error, objects ...clien
 }
 
 func (e *environment) reconcile(ctx context.Context) (reconcile.Result, error) {
-	log := funcr.New(func(_, line string) {
-		if _, step, found := strings.Cut(line, `"step"="`); found {
-			step, _, _ = strings.Cut(step, `"`)
-			e.steps = append(e.steps, step)
-		}
-	}, funcr.Options{Verbosity: 4})
+	log := reconcilertest.Steps(&e.steps)
 	return e.Reconcile(ctrl.LoggerInto(ctx, log), request)
 }
 

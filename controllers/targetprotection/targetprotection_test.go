@@ -1,7 +1,6 @@
 package targetprotection
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,19 +8,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -97,12 +94,7 @@ func TestReconcile(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).
 				WithIndex(&v1alpha2.KubernetesApplication{}, policies.TargetIndex, IndexApplication).WithObjects(tc.hub...).
 				WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}).Build()
@@ -179,10 +171,7 @@ func describe(t *testing.T, hub client.Client) []string {
 
 // TestReleaseResource reads the status of a resource that is on no target.
 func TestReleaseResource(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
 	web := resource("web", "eu-1", "")
 	meta.SetStatusCondition(&web.Status.Conditions, metav1.Condition{Type: v1alpha1.TargetReachable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable})
 	meta.SetStatusCondition(&web.Status.Conditions, metav1.Condition{Type: v1alpha1.Ready, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAvailable})
@@ -210,10 +199,7 @@ func TestReleaseResource(t *testing.T) {
 
 // TestLeftBehind removes from status.leftBehind an object that belongs to a resource again.
 func TestLeftBehind(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
 	eu := target(func(t *v1alpha1.KubernetesTarget) {
 		t.Status.LeftBehind = []v1alpha1.OrphanedObject{{Object: "ConfigMap shop/web", Resource: "web"}, {Object: "ConfigMap shop/db", Resource: "db"}}
 	})
@@ -264,7 +250,7 @@ func TestSteps(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		hub    []client.Object
-		// fail is the call that fails, as "verb type".
+		// fail is the request that fails, as "verb kind".
 		fail  string
 		steps int
 	}{
@@ -279,48 +265,19 @@ func TestSteps(t *testing.T) {
 		"RemovalFails":          {reason: "So is one to remove the finalizer.", hub: []client.Object{target(kept)}, fail: "patch KubernetesTarget", steps: 4},
 		"ApplicationsFail":      {reason: "So is one to list applications.", hub: everything, fail: "list KubernetesApplicationList", steps: 5},
 		"ApplicationFails":      {reason: "So is one to release an application.", hub: everything, fail: "patch KubernetesApplication", steps: 5},
-		"ApplicationStatusFail": {reason: "So is one to write its status.", hub: everything, fail: "status KubernetesApplication", steps: 5},
+		"ApplicationStatusFail": {reason: "So is one to write its status.", hub: everything, fail: "patch status KubernetesApplication", steps: 5},
 		"ResourceFails":         {reason: "So is one to release a resource.", hub: everything, fail: "patch KubernetesApplicationResource", steps: 5},
-		"ResourceStatusFails":   {reason: "So is one to write its status.", hub: everything, fail: "status KubernetesApplicationResource", steps: 5},
+		"ResourceStatusFails":   {reason: "So is one to write its status.", hub: everything, fail: "patch status KubernetesApplicationResource", steps: 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
-			fails := func(verb string, object any) error {
-				if call := fmt.Sprintf("%s %T", verb, object); tc.fail != "" && strings.ReplaceAll(strings.ReplaceAll(call, "*v1alpha1.", ""), "*v1alpha2.", "") == tc.fail {
-					return failure
-				}
-				return nil
-			}
+			scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.TargetIndex, byTarget).
 				WithIndex(&v1alpha2.KubernetesApplication{}, policies.TargetIndex, IndexApplication).WithObjects(tc.hub...).
 				WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}).
-				WithInterceptorFuncs(interceptor.Funcs{
-					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-						return cmp.Or(fails("get", object), c.Get(ctx, key, object, opts...))
-					},
-					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-						return cmp.Or(fails("list", list), c.List(ctx, list, opts...))
-					},
-					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
-						return cmp.Or(fails("patch", object), c.Patch(ctx, object, patch, opts...))
-					},
-					SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-						return cmp.Or(fails(sub, object), c.SubResource(sub).Patch(ctx, object, patch, opts...))
-					},
-				}).Build()
+				WithInterceptorFuncs(reconcilertest.Before(reconcilertest.FailOn(tc.fail, failure))).Build()
 			var steps []string
-			log := funcr.New(func(_, line string) {
-				if _, step, found := strings.Cut(line, `"step"="`); found {
-					step, _, _ = strings.Cut(step, `"`)
-					steps = append(steps, step)
-				}
-			}, funcr.Options{Verbosity: 4})
+			log := reconcilertest.Steps(&steps)
 			c := newController(hub, events.NewFakeRecorder(20))
 			_, err := c.Reconcile(ctrl.LoggerInto(t.Context(), log), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "eu-1"}})
 			if errors.Is(err, failure) != (tc.fail != "") || tc.fail == "" && err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	policycontroller "github.com/portico-io/portico/controllers/policy"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/engine"
 	"github.com/portico-io/portico/policies/simulate"
@@ -298,14 +299,7 @@ func selecting(app *v1alpha2.KubernetesApplication, region string) client.Object
 // fakeHub has the targets eu and us in namespace shop, and objects.
 func fakeHub(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
 	all := []client.Object{target("eu", "eu"), target("us", "us")}
 	for _, name := range []string{"shop", "empty", "portico-system"} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -18,6 +17,7 @@ import (
 
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies/manifests"
 	"github.com/portico-io/portico/test/apiserver"
 )
@@ -87,12 +87,7 @@ func TestCluster(t *testing.T) {
 		e.CRDDirectoryPaths = []string{filepath.Join(apiserver.Root(t), "config", "crd", "bases")}
 	})
 	writeKubeconfig(t, access)
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{policyv1alpha1.AddToScheme, v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := reconcilertest.Scheme(t, policyv1alpha1.AddToScheme, v1alpha1.AddToScheme, corev1.AddToScheme)
 	hub, err := client.New(access, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
