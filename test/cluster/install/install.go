@@ -3,8 +3,8 @@
 //
 // It runs the manager as a process beside the cluster, because the cluster's nodes are
 // simulated and run no containers. This is the only difference: the manager has the
-// service account, the role and the webhooks of the installation. The webhooks have a
-// URL.
+// arguments, the service account, the role and the webhooks of the installation. The
+// webhooks have a URL.
 package install
 
 import (
@@ -18,9 +18,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/test/cluster"
@@ -43,7 +46,7 @@ type Options struct {
 	// LeaderElect enables leader election. It is off by default, so that the next
 	// manager of a killed one starts at once.
 	LeaderElect bool
-	// Args are additional arguments of the manager. They override the others.
+	// Args are additional arguments of the manager. They override those of the manifests.
 	Args []string
 	// Env is additional environment of the manager.
 	Env []string
@@ -117,7 +120,7 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 	if err != nil {
 		return nil, err
 	}
-	if m.namespace, err = namespaceOf(objects); err != nil {
+	if m.namespace, m.args, err = managerOf(objects); err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", opts.Manifests, err)
 	}
 	if objects, err = Localize(objects, fmt.Sprintf("https://127.0.0.1:%d", m.state.WebhookPort)); err != nil {
@@ -140,14 +143,22 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 	return m, waitTrusted(ctx, hubClient, objects)
 }
 
-// namespaceOf returns Portico's namespace in manifests.
-func namespaceOf(objects []*unstructured.Unstructured) (string, error) {
+// managerOf returns the namespace and the arguments of the manager's Deployment.
+func managerOf(objects []*unstructured.Unstructured) (namespace string, args []string, err error) {
 	for _, object := range objects {
-		if object.GetKind() == "ServiceAccount" && object.GetName() == serviceAccount {
-			return object.GetNamespace(), nil
+		if object.GetKind() != "Deployment" || object.GetName() != serviceAccount {
+			continue
 		}
+		var deployment appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment); err != nil {
+			return "", nil, err
+		}
+		for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
+			args = append(args, strings.ReplaceAll(arg, "$(POD_NAMESPACE)", deployment.Namespace))
+		}
+		return deployment.Namespace, args, nil
 	}
-	return "", fmt.Errorf("there is no ServiceAccount %s", serviceAccount)
+	return "", nil, fmt.Errorf("there is no Deployment %s", serviceAccount)
 }
 
 func (m *Manager) path(name string) string { return filepath.Join(m.opts.Dir, name) }

@@ -92,6 +92,10 @@ func TestPortico(t *testing.T) {
 	user := admin{root: root, hub: hub}
 	t.Run("ServesClaimsThatAreDefinedLater", user.servesClaims)
 	t.Run("Uninstall", user.uninstalls)
+	if err := manager.Kill9(); err != nil { // what it was given is gone
+		t.Fatal(err)
+	}
+	t.Run("Hardened", user.keepsConnectionsPrivate)
 }
 
 // admin is an administrator of the hub with kubectl and make.

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	processName    = "portico"
+	processName = "portico"
+	// serviceAccount is also the name of the manager's Deployment.
 	serviceAccount = "portico"
 )
 
@@ -26,6 +27,7 @@ type Manager struct {
 	hub       *cluster.Cluster
 	opts      Options
 	namespace string
+	args      []string // of the manifests
 	state     state
 	process   *cluster.Process
 }
@@ -105,9 +107,8 @@ func (m *Manager) start(args ...string) (err error) {
 	m.process, err = cluster.Launch(cluster.Command{
 		Name: processName,
 		Path: m.opts.Binary,
-		Args: append([]string{
+		Args: slices.Concat(m.args, []string{
 			"--kubeconfig=" + m.Kubeconfig(),
-			"--namespace=" + m.namespace,
 			"--webhook-host=127.0.0.1",
 			fmt.Sprintf("--webhook-port=%d", m.state.WebhookPort),
 			"--certificate-dns-name=127.0.0.1",
@@ -118,7 +119,7 @@ func (m *Manager) start(args ...string) (err error) {
 			"--allow-local-targets",
 			// No API server has to observe the end of the endpoint.
 			"--shutdown-delay=0s",
-		}, slices.Concat(m.opts.Args, args)...),
+		}, m.opts.Args, args),
 		Env:    m.opts.Env,
 		Dir:    m.opts.Dir,
 		Detach: m.opts.Detach,
