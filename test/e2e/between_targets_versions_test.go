@@ -45,7 +45,7 @@ spec:
 }
 
 var _ = Describe("Moving off a target that dropped an API version", func() {
-	It("deletes the object there in a version that is served, and lets go only when the kind is gone", func() {
+	It("deletes the object there in another version, and gives it up only if the kind is gone", func() {
 		namespace := newNamespace(dev, prod)
 		group := namespace + ".example.org"
 		define := func(on *cluster.Cluster, definition string) {
