@@ -103,7 +103,7 @@ func (o *Options) addTargetFlags(fs *pflag.FlagSet) {
 		"Maximum memory, in bytes, for this hub's objects on one target. 0 means an eighth of GOMEMLIMIT: 32 MiB at least, 256 MiB at most."+misbehaves)
 	fs.Int64Var(&o.TargetsMaxCacheBytes, "targets-max-cache-bytes", o.TargetsMaxCacheBytes,
 		"Maximum memory, in bytes, for this hub's objects on all targets together. 0 means a quarter of GOMEMLIMIT: 64 MiB at least, 1 GiB at most. "+
-			"Above the limit, the target with the most objects becomes TargetReachable=False with reason TargetMisbehaves, and Portico closes the connection for a backoff.")
+			"Above the limit, the target with the most unexpected bytes becomes TargetReachable=False with reason TargetMisbehaves, and Portico closes the connection for a backoff.")
 	fs.Int64Var(&o.TargetMaxResponseBytes, "target-max-response-bytes", o.TargetMaxResponseBytes,
 		"Maximum size, in bytes, of one response of a target. A list is read in pages. 0 means a 32nd of GOMEMLIMIT: 8 MiB at least, 64 MiB at most."+misbehaves)
 	fs.IntVar(&o.TargetMaxEventsPerSecond, "target-max-events-per-second", o.TargetMaxEventsPerSecond,

@@ -66,7 +66,9 @@ type Clusters struct {
 	leasesByCluster  map[string]*clusterLease
 	unreachableSince map[types.NamespacedName]time.Time
 	limiters         map[types.NamespacedName]*limits.Limiter
-	budget           *limits.Budget
+	// expected are the numbers of objects that the hub's resources have on each target.
+	expected map[types.NamespacedName]int
+	budget   *limits.Budget
 }
 
 // entry is the connection of a target, or the reason why there is none.
@@ -97,7 +99,7 @@ func New(o Options) *Clusters {
 	if o.FailureThreshold == 0 {
 		o.FailureThreshold = 3
 	}
-	return &Clusters{options: o, byTarget: map[types.NamespacedName]entry{}, byDigest: map[string]*Connection{}, leasesByCluster: map[string]*clusterLease{}, unreachableSince: map[types.NamespacedName]time.Time{}, limiters: map[types.NamespacedName]*limits.Limiter{}, budget: limits.NewBudget(o.Limits)}
+	return &Clusters{options: o, byTarget: map[types.NamespacedName]entry{}, byDigest: map[string]*Connection{}, leasesByCluster: map[string]*clusterLease{}, unreachableSince: map[types.NamespacedName]time.Time{}, limiters: map[types.NamespacedName]*limits.Limiter{}, expected: map[types.NamespacedName]int{}, budget: limits.NewBudget(o.Limits)}
 }
 
 // SetUnreachableSince sets the time since which a target is unreachable, from its
@@ -176,11 +178,41 @@ func (c *Clusters) connect(ctx context.Context, target types.NamespacedName, con
 		c.byDigest[connectionConfig.Digest] = shared
 		go shared.run()
 	}
-	c.limiters[target] = shared.limiter
+	c.setLimiter(target, shared.limiter)
 	shared.attach(target)
 	c.detach(target, before)
 	c.byTarget[target] = entry{digest: connectionConfig.Digest, connection: &TargetConnection{Connection: shared, target: target, connectionConfig: connectionConfig}}
 	return shared.State().Reachable != metav1.ConditionUnknown, nil
+}
+
+// Expect changes the number of objects that the hub's resources have on a target.
+func (c *Clusters) Expect(target types.NamespacedName, delta int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.expected[target] += delta; c.expected[target] == 0 {
+		delete(c.expected, target)
+	}
+	if limiter := c.limiters[target]; limiter != nil {
+		limiter.Expect(delta)
+	}
+}
+
+// setLimiter sets the limiter of a target, which targets of one connection share; nil
+// for none. The caller holds the lock.
+func (c *Clusters) setLimiter(target types.NamespacedName, limiter *limits.Limiter) {
+	before := c.limiters[target]
+	if before == limiter {
+		return
+	}
+	if before != nil {
+		before.Expect(-c.expected[target])
+	}
+	if limiter == nil {
+		delete(c.limiters, target)
+		return
+	}
+	limiter.Expect(c.expected[target])
+	c.limiters[target] = limiter
 }
 
 // detach removes a target from its connection. The connection is closed with its last
@@ -222,7 +254,7 @@ func (c *Clusters) Close(target types.NamespacedName) {
 	c.detach(target, before)
 	delete(c.byTarget, target)
 	delete(c.unreachableSince, target)
-	delete(c.limiters, target)
+	c.setLimiter(target, nil)
 	c.mu.Unlock()
 	if found {
 		c.TargetChanged(target)

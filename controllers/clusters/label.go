@@ -71,9 +71,14 @@ func (c *Connection) labelObjects(ctx context.Context, namespace string, gvk sch
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: c.options.HubID}).Add(*unlabelled)
 	options := metav1.ListOptions{LabelSelector: ours.String(), Limit: labelPage}
 	none = true
+	read := 0
 	for range maxLabelPages(c.limiter.Limits()) {
 		page, err := listPage(ctx, c, api.Resource(mapping.Resource), options)
 		if err != nil {
+			return false, err
+		}
+		read += len(page.Items)
+		if err := c.limiter.AwaitUnexpected(ctx, read, len(page.Items)); err != nil {
 			return false, err
 		}
 		for i := range page.Items {

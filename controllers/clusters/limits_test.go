@@ -132,6 +132,7 @@ func TestHostile(t *testing.T) {
 			})
 			before := heap()
 			c.Close(types.NamespacedName{Namespace: "team-a", Name: "attacked"})
+			c.Expect(types.NamespacedName{Namespace: "team-a", Name: "attacked"}, bounds.Objects) // unexpected objects are read slowly
 			server.Attack(attack)
 			attacked := connectTo(t, c, "attacked", server)
 			eventually(t, "the attack to end", func() (bool, any) {
@@ -185,12 +186,13 @@ func TestHostile(t *testing.T) {
 
 // TestLegitimate connects to a large target within the limits.
 func TestLegitimate(t *testing.T) {
-	for name, tc := range map[string]struct{ count, size int }{
-		"ten thousand objects":  {10_000, 5_000},
-		"objects of one MiB":    {100, 1 << 20},
-		"more than half of all": {30_000, 100}, // a second list must not count the objects twice
+	for title, tc := range map[string]struct{ count, size, expected int }{
+		"ten thousand objects":  {10_000, 5_000, 10_000},
+		"objects of one MiB":    {100, 1 << 20, 100},
+		"more than half of all": {30_000, 100, 30_000}, // a second list must not count the objects twice
+		"none of them expected": {5_000, 100, 0},       // the target was released, and published a second time
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(title, func(t *testing.T) {
 			server := hostile.Start()
 			defer server.Close()
 			server.Fill(tc.count, tc.size)
@@ -199,7 +201,9 @@ func TestLegitimate(t *testing.T) {
 				if paged {
 					server.Attack(hostile.OldServer())
 				}
-				connection := connectTo(t, c, fmt.Sprintf("eu-%t", paged), server)
+				target := fmt.Sprintf("eu-%t", paged)
+				c.Expect(name(target), tc.expected)
+				connection := connectTo(t, c, target, server)
 				eventually(t, "all to be there", func() (bool, any) {
 					reader, synced, err := connection.Informer(configMaps)
 					if !synced {
@@ -209,6 +213,38 @@ func TestLegitimate(t *testing.T) {
 					err = reader.Get(t.Context(), client.ObjectKey{Namespace: "hostile", Name: fmt.Sprintf("object-%d", tc.count-1)}, last)
 					return err == nil && connection.State().IsReachable(), err
 				})
+			}
+		})
+	}
+}
+
+// TestUnexpectedObjects: unexpected objects of a target are read slowly, and exceed no
+// limit of their own.
+func TestUnexpectedObjects(t *testing.T) {
+	const object, mib = 300, 1 << 20 // bytes
+	for attack, tc := range map[string]struct{ atOnce, perSecond float64 }{
+		"a million objects": {atOnce: 5_000 * object, perSecond: 1_000 * object},
+		"growing objects":   {atOnce: 40 * mib, perSecond: 2 * mib},
+	} {
+		t.Run(attack, func(t *testing.T) {
+			server := hostile.Start()
+			defer server.Close()
+			server.Attack(hostile.Attacks()[attack])
+			c := New(Options{HubID: "hub", ProbeInterval: time.Second, QPS: 200, Burst: 400, Limits: testLimits()})
+			c.Expect(name("eu-1"), 3)
+			connection := connectTo(t, c, "eu-1", server)
+			c.Expect(name("eu-1"), -2) // two resources leave the target
+			eventually(t, "the target to be reachable", func() (bool, any) { return connection.State().IsReachable(), connection.State() })
+			began, sent := time.Now(), server.Sent()
+			_, _, _ = connection.Informer(configMaps) // starts the list
+			time.Sleep(4 * time.Second)
+			read, most := server.Sent()-sent, tc.atOnce+tc.perSecond*time.Since(began).Seconds()
+			t.Logf("%d KiB are read in %s", read>>10, time.Since(began))
+			if float64(read) > most {
+				t.Errorf("%d bytes are read in %s, want at most %.0f", read, time.Since(began), most)
+			}
+			if state := connection.State(); !state.IsReachable() {
+				t.Errorf("the target exceeds a limit: %+v", state)
 			}
 		})
 	}

@@ -1,10 +1,12 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -23,6 +25,9 @@ type Budget struct {
 	largeResponses *semaphore.Weighted
 	// limit is Limits.TotalCacheBytes.
 	limit int64
+	// unexpectedObjects and unexpectedBytes are the rates of unexpected objects, of all
+	// targets together.
+	unexpectedObjects, unexpectedBytes *rate.Limiter
 
 	mu     sync.Mutex
 	cached map[*Limiter]int64
@@ -35,6 +40,9 @@ func NewBudget(l Limits) *Budget {
 		largeResponses: semaphore.NewWeighted(maxLargeResponses),
 		limit:          l.withDefaults().TotalCacheBytes,
 		cached:         map[*Limiter]int64{},
+
+		unexpectedObjects: rate.NewLimiter(unexpectedObjectsPerSecond, unexpectedObjectsPerSecond),
+		unexpectedBytes:   rate.NewLimiter(unexpectedBytesPerSecond, unexpectedBytesPerSecond),
 	}
 }
 
@@ -43,7 +51,8 @@ func NewBudget(l Limits) *Budget {
 func (b *Budget) Remove(g *Limiter) { b.setCached(g, 0) }
 
 // setCached records the size of a target's caches. If all caches together are too
-// large, the target with the largest caches exceeds its limit.
+// large, the target with the most unexpected bytes exceeds its limit: a target with few
+// resources and many objects, not a target with many resources.
 func (b *Budget) setCached(g *Limiter, size int64) {
 	b.mu.Lock()
 	b.total += size - b.cached[g]
@@ -52,18 +61,25 @@ func (b *Budget) setCached(g *Limiter, size int64) {
 	} else {
 		b.cached[g] = size
 	}
-	var largest *Limiter
+	var most *Limiter
 	if b.total > b.limit {
-		for other, cached := range b.cached {
-			if largest == nil || cached > b.cached[largest] {
-				largest = other
+		for other := range b.cached {
+			if most == nil || b.compare(other, most) > 0 {
+				most = other
 			}
 		}
 	}
 	b.mu.Unlock()
-	if largest != nil {
-		_ = largest.Exceed("bytes of the objects of all targets together: %d, of which this target has the most", b.limit)
+	if most != nil {
+		_ = most.Exceed("bytes of the objects of all targets together: %d, of which this target has the most unexpected ones", b.limit)
 	}
+}
+
+// compare compares two targets by their unexpected bytes, and then by all bytes. The
+// caller holds the lock.
+func (b *Budget) compare(one, other *Limiter) int {
+	unexpected := func(g *Limiter) int64 { return max(0, b.cached[g]-g.promptBytes()) }
+	return cmp.Or(cmp.Compare(unexpected(one), unexpected(other)), cmp.Compare(b.cached[one], b.cached[other]))
 }
 
 // turn is the turn of a large response. It begins while the response is read. The

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,6 +81,7 @@ func (t *cacheCounter) list(ctx context.Context, source toolscache.ListerWatcher
 		if int64(len(items)) > o.Limit {
 			return nil, t.limiter.Exceed("objects of one page: %d", o.Limit)
 		}
+		before := size
 		for _, item := range items {
 			transformed, err := t.transform(item)
 			if err != nil {
@@ -90,7 +92,7 @@ func (t *cacheCounter) list(ctx context.Context, source toolscache.ListerWatcher
 			all = append(all, item)
 		}
 		endTurn()
-		if err := t.limiter.checkCache(t, int64(len(all)), size); err != nil {
+		if err := t.checkPage(ctx, int64(len(all)), size, int64(len(items)), size-before); err != nil {
 			return nil, err
 		}
 		list, err := meta.ListAccessor(page)
@@ -115,6 +117,24 @@ func (t *cacheCounter) list(ctx context.Context, source toolscache.ListerWatcher
 	}
 }
 
+// checkPage checks the limits after a page of a list, and delays the next page if there
+// are more objects than expected. objects and size are those of all pages so far.
+func (t *cacheCounter) checkPage(ctx context.Context, objects, size, pageObjects, pageBytes int64) error {
+	unexpected, err := t.limiter.checkCache(t, objects, size)
+	if err != nil || !unexpected {
+		return err
+	}
+	return t.limiter.awaitUnexpected(ctx, pageObjects, pageBytes)
+}
+
+// unexpectedInitialEvents ends a watch with too many initial events. The informer then
+// lists the objects instead. A list can be delayed between two pages. A slow watch is
+// closed by the API server.
+var unexpectedInitialEvents = watch.Event{Type: watch.Error, Object: &metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
+	Message: "the target has more objects than expected; they are listed slowly",
+}}
+
 // watch counts events. The initial events of a watch, which replace a list, count as
 // objects.
 func (t *cacheCounter) watch(ctx context.Context, source toolscache.ListerWatcherWithContext, o metav1.ListOptions) (watch.Interface, error) {
@@ -134,11 +154,18 @@ func (t *cacheCounter) watch(ctx context.Context, source toolscache.ListerWatche
 		case initial:
 			objects++
 			size += memorySize(e.Object)
-			return e, t.limiter.checkCache(t, objects, size) == nil
+			unexpected, err := t.limiter.checkCache(t, objects, size)
+			if unexpected {
+				e = unexpectedInitialEvents
+			}
+			return e, err == nil
 		}
 		if !t.limiter.events.Allow() {
 			_ = t.limiter.Exceed("watch events per second: %d", t.limiter.limits.EventsPerSecond)
 			return e, false
+		}
+		if t.limiter.isUnexpected(t.limiter.count(nil, 0, 0)) {
+			return e, t.limiter.awaitUnexpected(ctx, 1, memorySize(e.Object)) == nil
 		}
 		return e, true
 	}), nil
@@ -194,10 +221,11 @@ func (g *Limiter) ResetCounters() {
 	g.budget.setCached(g, 0)
 }
 
-// checkCache compares the objects of all informers with the limits. objects and size
-// replace those of one informer.
-func (g *Limiter) checkCache(replaced *cacheCounter, objects, size int64) error {
+// count adds the objects of all informers. objects and size replace those of one
+// informer.
+func (g *Limiter) count(replaced *cacheCounter, objects, size int64) (int64, int64) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	for t := range g.counters {
 		if t == replaced {
 			continue
@@ -208,15 +236,21 @@ func (g *Limiter) checkCache(replaced *cacheCounter, objects, size int64) error 
 		}
 		objects, size = objects+t.objects.Load(), size+t.bytes.Load()
 	}
-	g.mu.Unlock()
+	return objects, size
+}
+
+// checkCache compares the objects of all informers with the limits, and tells whether
+// there are more than are expected. objects and size replace those of one informer.
+func (g *Limiter) checkCache(replaced *cacheCounter, objects, size int64) (unexpected bool, _ error) {
+	objects, size = g.count(replaced, objects, size)
 	g.budget.setCached(g, size)
 	switch {
 	case objects > int64(g.limits.Objects):
-		return g.Exceed("objects of this hub: %d", g.limits.Objects)
+		return false, g.Exceed("objects of this hub: %d", g.limits.Objects)
 	case size > g.limits.CacheBytes:
-		return g.Exceed("bytes of the objects of this hub: %d", g.limits.CacheBytes)
+		return false, g.Exceed("bytes of the objects of this hub: %d", g.limits.CacheBytes)
 	}
-	return nil
+	return g.isUnexpected(objects, size), nil
 }
 
 // OnAdd implements toolscache.ResourceEventHandler.
@@ -237,7 +271,7 @@ func (t *cacheCounter) add(objects, size int64) {
 	t.objects.Add(objects)
 	t.bytes.Add(size)
 	if (objects > 0 || size > 0) && !t.informer.IsStopped() {
-		_ = t.limiter.checkCache(nil, 0, 0) // the limiter handles an exceeded limit
+		_, _ = t.limiter.checkCache(nil, 0, 0) // the limiter handles an exceeded limit
 	}
 }
 

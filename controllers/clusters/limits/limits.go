@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -30,7 +31,7 @@ type Limits struct {
 	// at most.
 	CacheBytes int64
 	// TotalCacheBytes is the decoded size of the objects of all targets together. Past
-	// it the target with the largest caches exceeds its limit. Default: a quarter of
+	// it the target with the most unexpected bytes exceeds its limit. Default: a quarter of
 	// the process's memory limit, 64 MiB at least, and 1 GiB at most.
 	TotalCacheBytes int64
 	// EventsPerSecond is the rate of watch events over a long time. Default 500,
@@ -97,6 +98,8 @@ type Limiter struct {
 	limits Limits
 	events *rate.Limiter
 	bytes  *rate.Limiter
+	// expected is the number of expected objects.
+	expected atomic.Int64
 
 	mu            sync.Mutex
 	exceeded      *Exceeded

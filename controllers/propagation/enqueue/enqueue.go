@@ -188,16 +188,25 @@ func (e *Enqueuer) ObjectChanged(target, resource types.NamespacedName) {
 	e.enqueueDependentsOn(resource)
 }
 
-// trackTargets records the targets of a resource. before is nil for a new resource, and
-// after for a deleted one.
+// trackTargets records the targets of a resource, and how many objects it has there.
+// before is nil for a new resource, and after for a deleted one.
 func (e *Enqueuer) trackTargets(before, after *v1alpha1.KubernetesApplicationResource) {
-	targets := func(resource *v1alpha1.KubernetesApplicationResource) []string {
+	targets := func(resource *v1alpha1.KubernetesApplicationResource) (names []string, objects int) {
 		if resource == nil {
-			return nil
+			return nil, 0
 		}
-		return policies.TargetsOf(resource)
+		return policies.TargetsOf(resource), 1 + len(resource.Spec.Dependencies) + len(resource.Spec.Secrets)
 	}
-	was, is := targets(before), targets(after)
+	was, objectsBefore := targets(before)
+	is, objects := targets(after)
+	if !slices.Equal(was, is) || objectsBefore != objects {
+		for _, name := range is {
+			e.Clusters.Expect(types.NamespacedName{Namespace: after.Namespace, Name: name}, objects)
+		}
+		for _, name := range was {
+			e.Clusters.Expect(types.NamespacedName{Namespace: before.Namespace, Name: name}, -objectsBefore)
+		}
+	}
 	for _, name := range is {
 		e.Queues.Track(types.NamespacedName{Namespace: after.Namespace, Name: name}, after.Name)
 	}
