@@ -167,7 +167,7 @@ var _ = Describe("An existing object on the target", func() {
 		By("refusing the adoption back until Force is set again")
 		annotated(namespace, "kar/first", "adopt=Force")
 		Eventually(synced("first", "status")).Should(Equal("True"))
-		Eventually(synced("second", "message")).Should(ContainSubstring("it was taken over from here; to take it back, remove the annotation"))
+		Eventually(synced("second", "message")).Should(ContainSubstring("another resource has taken it over; to take it back, remove the annotation"))
 		version := remote("fought", ".metadata.resourceVersion")()
 		for _, resource := range []string{"first", "second"} { // also while other resources change
 			kubectl(hub, "-n", namespace, "label", "kar", resource, "touched=yes")

@@ -155,7 +155,7 @@ spec:
 		Eventually(func() string { return condition(namespace, "ka/demo", "Synced", "message") }).Should(And(
 			ContainSubstring("3 of 5 resources applied"),
 			ContainSubstring("demo-deployment (Refused: target dev refused Deployment web"),
-			ContainSubstring("demo-settings (OwnershipConflict: KubernetesApplicationResource demo-settings exists already and was made by hand")))
+			ContainSubstring("demo-settings (OwnershipConflict: KubernetesApplicationResource demo-settings already exists and was created by a user")))
 		Expect(condition(namespace, "ka/demo", "Synced", "reason")).To(Equal("OwnershipConflict"))
 		Expect(get(dev, namespace, "configmap/by-hand", ".metadata.name")).To(Equal("by-hand"))
 

@@ -49,7 +49,7 @@ var _ = Describe("A KubernetesCluster claim", func() {
 		apply(namespace, claim("dev", "stage"))
 		bind("kubernetescluster/dev", "Bound", "-n", namespace)
 		Eventually(func() string { return events(namespace, "kubernetescluster/dev") }).Should(And(
-			ContainSubstring("NameTaken"), ContainSubstring("KubernetesTarget dev exists and is not this claim's")))
+			ContainSubstring("NameTaken"), ContainSubstring("KubernetesTarget dev exists and does not belong to this claim")))
 		Expect(get(hub, namespace, "kt/dev", ".metadata.labels.env")).To(Equal("dev"))
 
 		By("refusing a Secret that the claim does not control")

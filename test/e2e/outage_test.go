@@ -27,7 +27,7 @@ var _ = Describe("An unreachable target", func() {
 			because: "refuses connections",
 		},
 	} {
-		It(name+" is shown as such, holds up no other, and is made up for when it is back", func(ctx context.Context) {
+		It(name+" is reported, does not affect other targets, and gets all changes afterwards", func(ctx context.Context) {
 			namespace := newNamespace(dev, prod)
 			apply(namespace, selecting("away", "env=dev"))
 			rolledOut(namespace, "web")

@@ -56,7 +56,7 @@ write a resource's status                           rbac      rbac      rbac    
 read a resource                                     yes       yes       yes       yes       yes       yes       rbac      rbac
 send a Deployment to a target                       rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 write a Deployment's status                         rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
-forge what Portico recorded of a Deployment         rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+forge Portico's record of a Deployment              rbac      rbac      kept      rbac      kept      kept      rbac      rbac
 `
 
 // An attempt is one row: a request as a dry run.
