@@ -217,12 +217,13 @@ spec:
 		Expect(run(hub, forged("stolen", "{apiVersion: v1, kind: Secret, metadata: {name: stolen, namespace: default}}"), "-n", namespace, "create", "-f", "-").err).To(And(
 			ContainSubstring("whose resource is named sql-secret"), ContainSubstring("has to be Secret sql in namespace "+namespace)))
 		kubectl(hub, "-n", namespace, "create", "rolebinding", "eve", "--clusterrole=portico-admin", "--user=eve")
-		Expect(run(hub, forged("mine", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "-n", namespace, "create", "--as=eve", "-f", "-").err).To(
-			ContainSubstring("only Portico makes the resource of Secret sql"))
+		Eventually(func() string { // the API server knows the role a moment later
+			return run(hub, forged("mine", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "-n", namespace, "create", "--as=eve", "-f", "-").err
+		}).Should(ContainSubstring("only Portico makes the resource of Secret sql"))
 
 		By("refusing a change of Portico's resource")
 		Expect(run(hub, "", "-n", namespace, "patch", "kar", "sql-secret", "--type=merge", "-p", `{"spec":{"template":{"data":{"password":"eA=="}}}}`).err).To(
-			ContainSubstring("spec.template.data: Forbidden: is read from Secret sql when it is sent"))
+			ContainSubstring("spec.template.data: Forbidden: is read from Secret sql when the object is sent"))
 	})
 
 	It("may have the maximum size, and get the target's errors", func() {
