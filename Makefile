@@ -105,10 +105,11 @@ generate: toolchain ## Regenerate deep copies, the schemas of the policies' inpu
 	$(TOOL) crd-ref-docs --source-path=api --config=test/docs/reference/api.yaml --renderer=markdown --output-path=docs/reference/api.md >/dev/null
 	go run ./test/docs/reference
 
-manifests: toolchain ## Regenerate CRDs and Portico's role
+manifests: toolchain ## Regenerate CRDs, and what is derived from the registry of kinds: webhook rules, roles, docs
+	go generate ./api/kinds
 	$(TOOL) controller-gen crd paths="./api/workload/...;./api/policy/..." output:crd:dir=config/crd/bases
 	$(TOOL) controller-gen crd paths=./api/compute/... output:crd:dir=config/crd/claims
-	$(TOOL) controller-gen rbac:roleName=portico paths="./controllers/...;./webhooks/...;./cmd/..." output:rbac:dir=config/rbac
+	$(TOOL) controller-gen rbac:roleName=portico paths="./api/kinds;./controllers/...;./webhooks/...;./cmd/..." output:rbac:dir=config/rbac
 
 fmt: toolchain ## Format
 	gofmt -s -w .

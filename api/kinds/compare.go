@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// EqualJSON tells whether two documents say the same, in whatever order and
-// spacing. Whole numbers are compared to the last digit. What is not JSON is
-// the same as itself only.
+// EqualJSON tells whether two documents have equal values. Order and spacing do not
+// matter. Whole numbers are compared to the last digit. A text that is not JSON equals
+// only itself.
 func EqualJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// content is what Secrets and ConfigMaps have in common. The hub runs nothing of
-// them, so there is nothing to hold, and they have no status to reflect. What is
-// in them is kept out of their resource: more people may read that than a Secret,
-// and a large ConfigMap would be stored twice. Propagation reads it when it is
-// to be sent. No annotation is sent, because tools keep copies of the content
-// there; labels do, because people select by them.
+// content is the common part of Secret and ConfigMap. The hub runs nothing of them, so
+// there is nothing to hold, and they have no status. Their data is not in their
+// resource: more people may read a resource than a Secret, and a large ConfigMap would
+// be stored twice. Propagation reads the data when it sends the object. Annotations are
+// not sent, because tools keep copies of the data there. Labels are sent, because people
+// select by them.
 type content struct{}
 
 // SecretDataFields are the fields of a Secret with its values.
@@ -23,6 +23,15 @@ var SecretDataFields = []string{"data", "stringData"}
 
 // contentKeys are the fields of Secrets and ConfigMaps with their values.
 var contentKeys = append(slices.Clone(SecretDataFields), "binaryData")
+
+// Properties implements Kind. Clusters and tools keep many Secrets and ConfigMaps in a
+// namespace, so these opt in by a label of their own.
+func (content) Properties() Properties {
+	return Properties{
+		Sent:    "`data`, `binaryData`, `type`, `immutable`, labels",
+		NotSent: "annotations: kubectl keeps copies of the data there",
+	}
+}
 
 // Hold implements Kind.
 func (content) Hold(_, _ *unstructured.Unstructured, _ Author) (Patch, error) { return nil, nil }
@@ -43,15 +52,14 @@ func (content) removeHubFields(template *unstructured.Unstructured, _ Intent) {
 
 func (content) reportsObservedGeneration() bool { return false }
 
-// HasContent tells the kinds that are all content: Secrets and ConfigMaps. Only
-// their metadata is kept in memory.
+// HasContent tells whether a kind is Secret or ConfigMap. Caches have only the metadata
+// of these.
 func HasContent(gvk schema.GroupVersionKind) bool {
 	return gvk.GroupVersion() == corev1.SchemeGroupVersion && (gvk.Kind == SecretKind || gvk.Kind == ConfigMapKind)
 }
 
-// RemoveContent takes out of a Secret or ConfigMap what is in it, and what kubectl
-// remembers of that, and returns the fields that it took. Objects of other kinds
-// stay as they are.
+// RemoveContent removes the data of a Secret or ConfigMap, and kubectl's record of it,
+// and returns the removed fields. It does not change objects of other kinds.
 func RemoveContent(object *unstructured.Unstructured) map[string]any {
 	if object == nil || !HasContent(object.GroupVersionKind()) {
 		return nil
@@ -72,7 +80,7 @@ func RemoveContent(object *unstructured.Unstructured) map[string]any {
 	return taken
 }
 
-// ContentFields lists the fields of an object that Strip would take.
+// ContentFields lists the fields of an object that RemoveContent would remove.
 func ContentFields(object *unstructured.Unstructured) []string {
 	var out []string
 	for _, field := range contentKeys {
@@ -83,8 +91,8 @@ func ContentFields(object *unstructured.Unstructured) []string {
 	return out
 }
 
-// CachedObject returns an empty object of what is kept in memory of a kind: all of
-// it, or the metadata alone.
+// CachedObject returns an empty object of the type that caches have of a kind: the whole
+// object, or its metadata.
 func CachedObject(k Kind) interface {
 	metav1.Object
 	runtime.Object

@@ -8,10 +8,10 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Deployment is held still by the label in its pod template: the ReplicaSets
-// the hub makes from it carry the label, and are pinned to no replicas
-// (replicaset.go). The Deployment itself is not paused, because Argo CD, Helm
-// and kubectl's rollout commands all take "paused" for something else.
+// Deployment is held by the label in its Pod template: the ReplicaSets that the hub
+// makes of it have the label, and are pinned to no replicas (replicaset.go). The
+// Deployment is not paused, because "paused" has another meaning for Argo CD, Helm and
+// the rollout commands of kubectl.
 type Deployment struct{}
 
 var _ Kind = Deployment{}
@@ -26,9 +26,18 @@ func (Deployment) GroupVersionKind() schema.GroupVersionKind {
 // Resource implements Kind.
 func (Deployment) Resource() string { return "deployments" }
 
-// Hold implements Kind. A Deployment that runs on the hub is not held by the
-// change that labels it: that would end its Pods before the target's are
-// available. Intake holds it when they are.
+// Properties implements Kind.
+func (Deployment) Properties() Properties {
+	return Properties{
+		OptIn: true, Held: true, HasStatus: true, HasScale: true,
+		Sent:    "the spec you wrote",
+		NotSent: "`replicas`, when an autoscaler on the target sets them",
+	}
+}
+
+// Hold implements Kind. A Deployment that runs on the hub is not held by the change that
+// labels it: its Pods would end before those on the target are available. Intake holds
+// it when they are.
 func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (Patch, error) {
 	hold := func() Patch { return set(object, v1alpha1.ScheduleRemote, heldPath...) }
 
@@ -36,7 +45,7 @@ func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (Pat
 	case old == nil:
 		return append(hold(), removeIntent(object)...), nil
 	case IsRemote(old) && by == Portico:
-		return nil, nil // intake moves it, and says so itself
+		return nil, nil // intake moves it, and records that itself
 	}
 	intent, err := intentBefore(object, old)
 	switch {
@@ -86,11 +95,11 @@ func (Deployment) removeHubFields(template *unstructured.Unstructured, _ Intent)
 
 func (Deployment) reportsObservedGeneration() bool { return true }
 
-// Reflect implements Kind. The counts and conditions are the target's, all from
-// one observation. observedGeneration is the hub's generation that the target has
-// fully observed, because the two clusters count generations independently; what
-// the hub's controller wrote while the shield was away is taken back.
-// collisionCount is the hub controller's own.
+// Reflect implements Kind. The counts and conditions are the target's, all from one
+// observation. observedGeneration is the hub's generation that the target has fully
+// observed, because the two clusters count generations independently. The value that
+// the hub's controller wrote without the shield is replaced. collisionCount is the
+// hub controller's own.
 func (Deployment) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
 	current, _, _ := unstructured.NestedMap(native.Object, "status")
 	status := map[string]any{}
@@ -127,9 +136,8 @@ func (Deployment) Reflect(native *unstructured.Unstructured, seen Observation) m
 	return status
 }
 
-// atMost lowers a count that exceeds its limit, which the API server would not
-// store: of two numbers that disagree the lower one is believed. A count of
-// zero is left out, as the API server does.
+// atMost lowers a count to its limit, because the API server refuses a higher one. A
+// count of zero is left out, as the API server does.
 func atMost(status map[string]any, count, limit string) {
 	n, _, _ := unstructured.NestedInt64(status, count)
 	highest, _, _ := unstructured.NestedInt64(status, limit)

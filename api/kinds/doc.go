@@ -1,5 +1,5 @@
-// Package kinds says what each native kind means to Portico: how it is held
-// still on the hub, what of it is sent to a target, and how the target's status
-// reads on the hub. One file per kind. Everything here is a pure function of
-// unstructured objects, so that a field this binary does not know survives.
+// Package kinds is the registry of the native kinds. For each kind it has the hold on
+// the hub, the projection to a target, and the status that the hub shows. A new kind is
+// one file and one entry in All. All functions are pure, and their objects are
+// unstructured, so that a field which this binary does not know is not lost.
 package kinds

@@ -11,8 +11,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// anything reads an object of a kind from what a fuzzer made up; nil when it is
-// none.
+// anything reads an object of a kind from the input of a fuzzer; nil when it is none.
 func anything(k Kind, data []byte) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	if json.Unmarshal(data, &object.Object) != nil || object.Object == nil {
@@ -39,8 +38,8 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzProject projects whatever an object may look like. It is sent the same each
-// time, without what is the hub's, and stays as it is on the hub.
+// FuzzProject projects any object. Each projection is the same and has no fields of the
+// hub, and the object on the hub does not change.
 func FuzzProject(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, which int, data []byte) {
@@ -84,8 +83,8 @@ func FuzzProject(f *testing.F) {
 	})
 }
 
-// FuzzIntent reads whatever somebody writes in the annotation, and admits its
-// object. What is read is recorded the same.
+// FuzzIntent reads any value of the annotation, and admits its object. The intent that
+// is read is recorded unchanged.
 func FuzzIntent(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `null`, `[]`, `{"moving": true}`, `{"moving": true, "moving": false}`, `{"unknown": 1}`, `{"Moving": true}`,
@@ -115,7 +114,7 @@ func FuzzIntent(f *testing.F) {
 					t.Errorf("what was recorded is read as something else (-read +again):\n%s", diff)
 				}
 			}
-			// What cannot be read is refused, and nothing else.
+			// Only an annotation that cannot be read is refused.
 			if _, admitted := admit(t, k, object, object.DeepCopy(), Anyone); (admitted == nil) != (err == nil) {
 				t.Errorf("%s: read with %v, admitted with %v", k.Resource(), err, admitted)
 			}

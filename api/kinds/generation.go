@@ -11,12 +11,12 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// HubGeneration returns the generation of the native object on the hub that an
-// object carries a stamp of, or 0. On a KubernetesApplicationResource it is the
-// generation that was projected last; on its template, and on the object on the
-// target, it is the generation that brought the last change. The two differ,
-// because a Deployment's generation also counts what is not sent, such as
-// kubectl's record of what was applied: that is no reason to write there.
+// HubGeneration returns the generation of the native object on the hub that the
+// annotation of an object has, or 0. On a KubernetesApplicationResource it is the
+// generation that was projected last. On its template, and on the object on the target,
+// it is the generation of the last change. The two differ, because the generation of a
+// Deployment also counts changes that are not sent, such as those of kubectl's record
+// of the applied object.
 func HubGeneration(object metav1.Object) int64 {
 	stamp, err := strconv.ParseInt(object.GetAnnotations()[v1alpha1.HubGenerationAnnotation], 10, 64)
 	if err != nil {
@@ -25,8 +25,8 @@ func HubGeneration(object metav1.Object) int64 {
 	return stamp
 }
 
-// EqualExceptGeneration tells whether two templates, in JSON, ask for the same
-// and differ at most in the hub's generation.
+// EqualExceptGeneration tells whether two templates, in JSON, differ at most in the
+// hub's generation.
 func EqualExceptGeneration(a, b []byte) bool {
 	var x, y map[string]any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
@@ -39,11 +39,11 @@ func EqualExceptGeneration(a, b []byte) bool {
 	return equality.Semantic.DeepEqual(x, y)
 }
 
-// ObservedHubGeneration returns the hub's generation that an object on the
-// target has fully observed: the one stamped on it, if its controller there has
-// observed the object's own generation. It is 0 while it has not, and when the
-// object carries no stamp. A resource whose template the target has observed
-// has thereby observed the generation projected last.
+// ObservedHubGeneration returns the hub's generation that an object on the target has
+// fully observed: the one in its annotation, if its controller there has observed the
+// object's own generation. It is 0 otherwise, and without the annotation. When the
+// target has observed the template of a resource, it has observed the generation that
+// was projected last.
 func ObservedHubGeneration(resource, template metav1.Object, remote *unstructured.Unstructured) int64 {
 	stamp := HubGeneration(remote)
 	observed, reports, _ := unstructured.NestedInt64(remote.Object, "status", "observedGeneration")

@@ -58,7 +58,7 @@ func patch(t testing.TB, object *unstructured.Unstructured, p Patch) *unstructur
 	return out
 }
 
-// admit is what the webhook makes of an object, asked twice, as the API server
+// admit returns the object after the webhook, called twice, as the API server
 // may.
 func admit(t testing.TB, k Kind, object, old *unstructured.Unstructured, by Author) (*unstructured.Unstructured, error) {
 	t.Helper()
@@ -88,7 +88,7 @@ type holdCase struct {
 	reason      string
 	old, object string
 	by          Author
-	want        string // what is stored; the object as it came when empty
+	want        string // the stored object; the object of the request when empty
 	refused     bool
 }
 

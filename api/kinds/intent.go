@@ -11,9 +11,9 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Intent is what only admission can tell about an object: once the hub has
-// stored it, a value the user gave looks like one the hub allocated. It is stored
-// in the annotation workload.crossplane.io/intent.
+// Intent has the facts about an object that only admission can know: in a stored object,
+// a value that the user gave looks like one that the hub allocated. It is stored in the
+// annotation workload.crossplane.io/intent.
 type Intent struct {
 	// Moving is true from the moment a running Deployment is labelled until
 	// the hub has stopped its Pods.
@@ -47,8 +47,8 @@ func IntentOf(object *unstructured.Unstructured) (intent Intent, found bool, err
 	return intent, true, nil
 }
 
-// intentBefore reads the intent of the object that a change replaces. One that
-// cannot be read is an error until a change takes it off, and says nothing then.
+// intentBefore reads the intent of the object that a change replaces. A malformed one is
+// an error until a change removes it; then there is no intent.
 func intentBefore(object, old *unstructured.Unstructured) (Intent, error) {
 	intent, _, err := IntentOf(old)
 	if err == nil {
@@ -74,7 +74,7 @@ func removeIntent(object *unstructured.Unstructured) Patch {
 	return remove(object, "metadata", "annotations", v1alpha1.IntentAnnotation)
 }
 
-// isPorticoKey tells a label or annotation that speaks to Portico, not to the target.
+// isPorticoKey tells whether a label or annotation is for Portico, not for the target.
 func isPorticoKey(key string) bool {
 	return strings.HasPrefix(key, v1alpha1.Group+"/")
 }

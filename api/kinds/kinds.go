@@ -1,5 +1,7 @@
 package kinds
 
+//go:generate go run ./generate ../..
+
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,21 +18,24 @@ type Kind interface {
 	// Resource is the plural name in the API, such as "deployments".
 	Resource() string
 
-	// Hold returns the changes that keep an object labelled remote still on
-	// the hub. old is nil on create. It fails with a field error when a value
-	// it must build on is malformed.
+	// Properties of the kind.
+	Properties() Properties
+
+	// Hold returns the changes after which the hub runs nothing of an object that
+	// is labelled remote. old is nil on create. A malformed value of the object is a
+	// field error.
 	Hold(object, old *unstructured.Unstructured, by Author) (Patch, error)
 
-	// Release returns the changes that let go of an object whose label was
+	// Release returns the changes that undo a hold, for an object whose label was
 	// removed.
 	Release(object *unstructured.Unstructured) Patch
 
-	// Held tells whether the hub runs nothing of the object, so that its
-	// status is Portico's to write.
+	// Held tells whether the hub runs nothing of the object. Portico then writes its
+	// status.
 	Held(object *unstructured.Unstructured) bool
 
-	// removeHubFields removes from a projected template what only means something on
-	// the hub.
+	// removeHubFields removes from a projected template the fields that have a meaning
+	// on the hub only.
 	removeHubFields(template *unstructured.Unstructured, intent Intent)
 
 	// reportsObservedGeneration tells whether the kind's controller reports
@@ -41,20 +46,37 @@ type Kind interface {
 	Reflect(native *unstructured.Unstructured, seen Observation) map[string]any
 }
 
-// Author is who makes a change.
+// Properties are the facts about a kind from which webhook rules, roles, watches and
+// the docs are derived.
+type Properties struct {
+	// OptIn is true if the label of a namespace opts in the objects of the kind. Objects
+	// of other kinds opt in by a label of their own.
+	OptIn bool
+	// Held is true if Hold changes objects.
+	Held bool
+	// HasStatus is true if the hub shows the status of the object on the target.
+	HasStatus bool
+	// HasScale is true if the API has the subresource scale.
+	HasScale bool
+	// Sent and NotSent describe the projection, for the table of kinds in the docs.
+	Sent, NotSent string
+}
+
+// Author is the author of a change.
 type Author bool
 
-// The two authors that admission tells apart.
+// The two authors that admission distinguishes.
 const (
 	Portico Author = true
 	Anyone  Author = false
 )
 
-// All are the native kinds that may run on a target.
+// All is the registry of the native kinds that may run on a target. `make manifests`
+// derives webhook rules, roles and the docs from it.
 var All = []Kind{Deployment{}, Service{}, Secret{}, ConfigMap{}}
 
-// For returns the kind of a native object, and false when Portico leaves such
-// objects alone.
+// For returns the kind of a native object, and false for a kind that is not in the
+// registry.
 func For(gvk schema.GroupVersionKind) (Kind, bool) {
 	for _, k := range All {
 		if k.GroupVersionKind() == gvk {
@@ -79,13 +101,12 @@ func HasRemoteLabel(object metav1.Object) bool {
 	return object.GetLabels()[v1alpha1.ScheduleLabel] == v1alpha1.ScheduleRemote
 }
 
-// OptIn returns the label that a namespace which opts in gives an object: on
-// create, and on an update that would drop it without saying so. An object that
-// says "local", or that was in the namespace before it opted in, stays as it is.
-// Secrets and ConfigMaps speak for themselves: clusters and tools keep many in a
-// namespace that are nobody else's business.
+// OptIn returns the label that a namespace which opts in gives an object: on create,
+// and on an update without the label. An object with the value "local", or that was
+// in the namespace before it opted in, is not changed. Only kinds with the property
+// OptIn get the label.
 func OptIn(object, old *unstructured.Unstructured) Patch {
-	if HasContent(object.GroupVersionKind()) {
+	if kind, known := For(object.GroupVersionKind()); !known || !kind.Properties().OptIn {
 		return nil
 	}
 	if _, labelled := object.GetLabels()[v1alpha1.ScheduleLabel]; labelled {
@@ -97,8 +118,8 @@ func OptIn(object, old *unstructured.Unstructured) Patch {
 	return set(object, v1alpha1.ScheduleRemote, "metadata", "labels", v1alpha1.ScheduleLabel)
 }
 
-// Hold returns the changes admission makes to an object that is, or until this
-// change was, labelled remote.
+// Hold returns the changes that admission makes to an object that is labelled remote,
+// or was before this change.
 func Hold(k Kind, object, old *unstructured.Unstructured, by Author) (Patch, error) {
 	switch {
 	case IsRemote(object):

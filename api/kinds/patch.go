@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Patch is a JSON patch (RFC 6902) that changes only the bytes it names.
+// Patch is a JSON patch (RFC 6902). It changes no other fields of the object.
 type Patch []jsonpatch.Operation
 
 // set returns the patch that sets a field, and applies it to object as well, so
@@ -72,10 +72,10 @@ func Replace(object, old *unstructured.Unstructured, key string) Patch {
 	return set(object, value, key)
 }
 
-// RestoreManagedFields extends a patch after which object, as it then is, differs from old at
-// most in who wrote it when: with it the write changes nothing at all. Otherwise
-// the API server would store a new time in managedFields, which is an event,
-// which brings a controller back that wants something else, to write again.
+// RestoreManagedFields extends a patch after which an object differs from the old one at
+// most in its managed fields: with the extension the write changes nothing. Without it
+// the API server would store a new time in managedFields. That is an event, after which
+// a controller would write its status once more.
 func RestoreManagedFields(patch Patch, object, old *unstructured.Unstructured) Patch {
 	if old == nil || len(patch) == 0 || !equality.Semantic.DeepEqual(withoutBookkeeping(object), withoutBookkeeping(old)) {
 		return patch
@@ -87,7 +87,7 @@ func RestoreManagedFields(patch Patch, object, old *unstructured.Unstructured) P
 	return append(patch, set(object, fields, "metadata", "managedFields")...)
 }
 
-// withoutBookkeeping returns what an object says but for its bookkeeping.
+// withoutBookkeeping returns an object without managedFields and resourceVersion.
 func withoutBookkeeping(object *unstructured.Unstructured) map[string]any {
 	content := maps.Clone(object.Object)
 	metadata, _ := content["metadata"].(map[string]any)

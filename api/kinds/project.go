@@ -19,10 +19,10 @@ var hubAnnotations = []string{
 	corev1.LastAppliedConfigAnnotation,
 }
 
-// Project returns what a native object means to its target: the user's own
-// values, without what the hub allocated or Portico injected, and stamped with
-// the hub's generation. It returns a *field.Error when the recorded intent is
-// malformed, and changes nothing in native.
+// Project returns the object to send to a target: the values of the user, without those
+// that the hub allocated or Portico added, and with the hub's generation as an
+// annotation. It returns a *field.Error when the recorded intent is malformed. It does
+// not change native.
 func Project(k Kind, native *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	intent, _, err := IntentOf(native)
 	if err != nil {
@@ -60,9 +60,8 @@ func Project(k Kind, native *unstructured.Unstructured) (*unstructured.Unstructu
 }
 
 // ResourceName names the KubernetesApplicationResource of a native object:
-// "<object>-<kind in lower case>". The kind has no dash, so the last dash tells
-// the two apart and no two objects share a name. A name that would be too long
-// is cut, and told apart by a hash.
+// "<object>-<kind in lower case>". The kind has no dash, so no two objects share a name.
+// A name that would be too long is cut, and gets a hash.
 func ResourceName(kind, name string) string {
 	suffix := "-" + strings.ToLower(kind)
 	if len(name)+len(suffix) <= validation.DNS1123SubdomainMaxLength {

@@ -64,8 +64,8 @@ func (w wish) hasNodePorts() bool { return w.kind == "NodePort" || w.kind == "Lo
 // object is the wish as a target should get it.
 func (w wish) object() *unstructured.Unstructured { return w.applied(nil, wish{}) }
 
-// applied is what kubectl apply makes of the object that is there: the wish's
-// values, without those that only the last wish had.
+// applied returns the object after kubectl apply of the wish: its values, without those
+// that only the last wish had.
 func (w wish) applied(there *unstructured.Unstructured, last wish) *unstructured.Unstructured {
 	out := New(Service{})
 	if there != nil {
@@ -112,7 +112,7 @@ func (w wish) applied(there *unstructured.Unstructured, last wish) *unstructured
 	return out
 }
 
-// allocate is what the API server does after admission: it gives values, keeps
+// allocate does the work of the API server after admission: it gives values, keeps
 // those it gave, and drops those that the type no longer has.
 func (a *author) allocate(object, old *unstructured.Unstructured) *unstructured.Unstructured {
 	out := object.DeepCopy()
@@ -163,9 +163,9 @@ func (a *author) allocate(object, old *unstructured.Unstructured) *unstructured.
 	return out
 }
 
-// TestServicesAreProjectedAsRequested lives through many Services. Whatever the hub
-// allocates, and however often admission asks, the target is sent what the
-// user wrote: no more, no less, and every time the same.
+// TestServicesAreProjectedAsRequested changes many Services at random. The target is sent
+// exactly the values of the user, for any allocation of the hub and any number of calls
+// of admission.
 func TestServicesAreProjectedAsRequested(t *testing.T) {
 	for seed := range uint64(400) {
 		a := &author{Rand: rand.New(rand.NewPCG(seed, 0))}
@@ -199,7 +199,7 @@ func TestServicesAreProjectedAsRequested(t *testing.T) {
 }
 
 // TestDeploymentsAreProjectedAsWritten holds, releases and moves Deployments at
-// random. What is sent is always what the user wrote.
+// random. The target is always sent the values of the user.
 func TestDeploymentsAreProjectedAsWritten(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))

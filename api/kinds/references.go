@@ -22,7 +22,7 @@ const (
 // with its own certificate authority. The hub's would be wrong on a target.
 const RootCA = "kube-root-ca.crt"
 
-// Reference is what a Pod says of a Secret or ConfigMap that it needs.
+// Reference is the reference of a Pod to a Secret or ConfigMap.
 type Reference struct {
 	// Kind is Secret or ConfigMap, and Name its name in the Pod's namespace.
 	Kind, Name string
@@ -32,8 +32,8 @@ type Reference struct {
 	Env bool
 }
 
-// References lists what the Pods of an object refer to, in order of kind and
-// name. Of an object that has no Pod template that is nothing.
+// References lists the references of an object's Pods, in order of kind and name. It is
+// empty for an object without a Pod template.
 func References(object *unstructured.Unstructured) []Reference {
 	found := map[[2]string]Reference{}
 	visitReferences(podSpec(object), func(r Reference) string {
@@ -49,14 +49,14 @@ func References(object *unstructured.Unstructured) []Reference {
 	})
 }
 
-// RewriteReferences makes the Pods of an object refer to what name says of each
-// reference. It changes nothing else.
+// RewriteReferences replaces the name in each reference of an object's Pods by the
+// result of a function. It changes nothing else.
 func RewriteReferences(object *unstructured.Unstructured, name func(Reference) string) {
 	visitReferences(podSpec(object), name)
 }
 
-// SetPullSecrets gives the Pods of an object image pull secrets, if they name
-// none: so the API server does it with those of a Pod's ServiceAccount.
+// SetPullSecrets gives the Pods of an object image pull secrets, if they name none. The
+// API server does the same with those of a Pod's ServiceAccount.
 func SetPullSecrets(object *unstructured.Unstructured, names []string) {
 	spec := podSpec(object)
 	if own, _ := spec["imagePullSecrets"].([]any); spec == nil || len(own) > 0 || len(names) == 0 {
@@ -82,8 +82,7 @@ func ServiceAccount(object *unstructured.Unstructured) string {
 }
 
 // CopyName names the copy of a Secret or ConfigMap that a resource takes to its
-// target: "<resource>-<name>" (S0). One that would be too long is cut, and told
-// apart by a hash.
+// target: "<resource>-<name>" (S0). One that would be too long is cut, and gets a hash.
 func CopyName(resource, name string) string {
 	full := resource + "-" + name
 	if len(full) <= validation.DNS1123SubdomainMaxLength {
@@ -95,8 +94,8 @@ func CopyName(resource, name string) string {
 	return strings.TrimRight(full[:validation.DNS1123SubdomainMaxLength-len(tail)], "-.") + tail
 }
 
-// visitReferences calls name for everything a Pod refers to, and gives it the name
-// returned. What is malformed is passed over: the target will say so.
+// visitReferences calls a function for each reference of a Pod, and writes the returned
+// name. It skips malformed references: the target refuses them.
 func visitReferences(pod map[string]any, name func(Reference) string) {
 	refer := func(object map[string]any, field string, r Reference) {
 		r.Name, _ = object[field].(string)

@@ -76,7 +76,7 @@ volumes:
 }
 
 // TestRewrite goes through every place that a Pod can refer from. The golden
-// file shows the Pod as written, what it refers to, and the Pod as sent.
+// file shows the Pod as written, its references, and the Pod as sent.
 func TestRewrite(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("testdata", "references.yaml"))
 	if err != nil {
@@ -142,7 +142,7 @@ func TestCopyName(t *testing.T) {
 	}
 }
 
-// FuzzRewrite rewrites and rewrites back, which has to give what was there.
+// FuzzRewrite rewrites and rewrites back, which has to give the same object.
 func FuzzRewrite(f *testing.F) {
 	data, err := os.ReadFile(filepath.Join("testdata", "references.yaml"))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Observation is what a KubernetesApplicationResource tells about the object on
-// the target.
+// Observation is the state of the object on the target, as its
+// KubernetesApplicationResource has it.
 type Observation struct {
 	// Status of the object on the target; nil while none was seen.
 	Status map[string]any
@@ -25,9 +25,9 @@ type Observation struct {
 // shown on its native object while they are false.
 var problemTypes = []string{v1alpha1.Scheduled, v1alpha1.TargetReachable, v1alpha1.Synced}
 
-// Problems selects, in a fixed order, the conditions a native object should
-// show: those that say what is wrong. A native object on which all is well has
-// its own kind's conditions and no others.
+// Problems selects, in a fixed order, the conditions of a resource that its native object
+// shows: those of a problem. A native object without a problem has the conditions of its
+// kind and no others.
 func Problems(conditions []metav1.Condition) []metav1.Condition {
 	var out []metav1.Condition
 	for _, kind := range problemTypes {
@@ -41,7 +41,7 @@ func Problems(conditions []metav1.Condition) []metav1.Condition {
 	return out
 }
 
-// isTransient tells a reason that is a step on the way rather than a problem.
+// isTransient tells whether a reason is a step towards the target rather than a problem.
 func isTransient(reason string) bool {
 	switch reason {
 	case v1alpha1.ReasonNotScheduled, v1alpha1.ReasonConnecting, v1alpha1.ReasonApplying:

@@ -141,7 +141,7 @@ func TestReflect(t *testing.T) {
 	}
 }
 
-// TestLoadBalancers holds what test/kube/proxy gives to kube-proxy.
+// TestLoadBalancers makes the statuses that test/kube/proxy gives to kube-proxy.
 func TestLoadBalancers(t *testing.T) {
 	data, err := os.ReadFile("testdata/load_balancers.yaml")
 	if err != nil {

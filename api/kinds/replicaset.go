@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A shadow is the ReplicaSet the hub's Deployment controller makes for a held
-// Deployment. It keeps the rollout history and never has a Pod.
+// The hub's Deployment controller makes ReplicaSets for a held Deployment. These held
+// ReplicaSets keep the rollout history and never have a Pod.
 
-// ReplicaSetKind is what shadows are.
+// ReplicaSetKind is the kind of held ReplicaSets.
 var ReplicaSetKind = schema.GroupVersionKind{Group: appsv1.GroupName, Version: "v1", Kind: "ReplicaSet"}
 
 // revisionAnnotation is the Deployment controller's count of rollouts.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// Pin returns the change that keeps a shadow without replicas. A ReplicaSet
-// that is being turned back into an ordinary one is let go.
+// Pin returns the change that keeps a held ReplicaSet without replicas. A ReplicaSet
+// that loses the label is not pinned.
 func Pin(replicaSet *unstructured.Unstructured) Patch {
 	if !IsRemote(replicaSet) {
 		return nil
@@ -27,9 +27,8 @@ func Pin(replicaSet *unstructured.Unstructured) Patch {
 	return set(replicaSet, int64(0), "spec", "replicas")
 }
 
-// NewestReplicaSet returns the one of a Deployment's ReplicaSets that stands for its
-// current template: the one with the highest revision. It is nil when there is
-// none.
+// NewestReplicaSet returns the ReplicaSet of a Deployment's current template: the one
+// with the highest revision. It is nil when there is none.
 func NewestReplicaSet(replicaSets []metav1.Object) metav1.Object {
 	var newest metav1.Object
 	for _, rs := range replicaSets {
@@ -45,9 +44,9 @@ func revision(rs metav1.Object) int64 {
 	return n
 }
 
-// HeldReplicaSetStatus returns the status of a shadow: the newest shows the target's
-// updated Pods, which is what Helm 3 waits for; the others show none. Of the
-// ready Pods the target counts, only those that cannot be old ones are shown.
+// HeldReplicaSetStatus returns the status of a held ReplicaSet. The newest shows the
+// updated Pods on the target, for which Helm 3 waits; the others show none. Of the ready
+// Pods on the target, only those that cannot be old ones are shown.
 func HeldReplicaSetStatus(deployment appsv1.DeploymentStatus, generation int64, newest bool) appsv1.ReplicaSetStatus {
 	status := appsv1.ReplicaSetStatus{ObservedGeneration: generation}
 	if !newest {
@@ -61,5 +60,5 @@ func HeldReplicaSetStatus(deployment appsv1.DeploymentStatus, generation int64, 
 	return status
 }
 
-// IsHeldReplicaSet tells a ReplicaSet of a held Deployment by its label.
+// IsHeldReplicaSet tells whether a ReplicaSet is held, by its label.
 func IsHeldReplicaSet(replicaSet metav1.Object) bool { return HasRemoteLabel(replicaSet) }

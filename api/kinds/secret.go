@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Secret is sent under its own name when it is labelled itself. Those that Pods
-// only refer to are sent as copies (references.go).
+// Secret is sent under its own name when it has the label. Secrets without the label
+// that Pods refer to are sent as copies (references.go).
 type Secret struct{ content }
 
 var _ Kind = Secret{}

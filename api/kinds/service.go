@@ -15,8 +15,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Service needs no holding: without Pods it has no endpoints. Only a
-// LoadBalancer is kept from the hub's cloud controller, by a class of ours.
+// Service needs no hold: without Pods it has no endpoints. Only a LoadBalancer is held,
+// by a class of Portico that the hub's cloud controller ignores.
 type Service struct{}
 
 var _ Kind = Service{}
@@ -28,6 +28,15 @@ func (Service) GroupVersionKind() schema.GroupVersionKind {
 
 // Resource implements Kind.
 func (Service) Resource() string { return "services" }
+
+// Properties implements Kind.
+func (Service) Properties() Properties {
+	return Properties{
+		OptIn: true, Held: true, HasStatus: true,
+		Sent:    "the spec you wrote",
+		NotSent: "cluster IPs, and node ports that the hub allocated",
+	}
+}
 
 var classPath = []string{"spec", "loadBalancerClass"}
 
@@ -71,9 +80,9 @@ func IsLoadBalancer(service *unstructured.Unstructured) bool {
 	return nestedString(service, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
 }
 
-// serviceIntent tells the user's values from the hub's. Admission runs before
-// the hub allocates, so on create what is set is the user's. Later, a value
-// that did not change keeps its author, and one that changed is the user's.
+// serviceIntent returns the values of the user, without those of the hub. Admission runs
+// before the hub allocates, so on create all values are the user's. Later, a value that
+// did not change keeps its author, and one that changed is the user's.
 func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 	now := allocatableFields(object)
 	var recorded, before Intent
@@ -86,8 +95,8 @@ func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 		if !found {
 			return now.forServiceType(object), nil
 		}
-		// Re-created from what was read from a hub: the record says whose
-		// each value is, though not that it is still the same.
+		// The object was read from a hub and is created again: the annotation has the
+		// fields of the user, and maybe not their current values.
 		recorded, before = restored.withValuesOf(now), now
 	case IsRemote(old):
 		var err error
@@ -96,7 +105,7 @@ func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 		}
 		before = allocatableFields(old)
 	default:
-		// It lived on the hub until now: what it has was allocated there.
+		// It ran on the hub until now: its values were allocated there.
 		before = allocatableFields(old)
 	}
 
@@ -110,8 +119,8 @@ func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 		NodePorts:           userNodePorts(recorded.NodePorts, before.NodePorts, now.NodePorts),
 	}
 	if now.LoadBalancerClass == v1alpha1.RemoteLoadBalancerClass {
-		// What ours hides is in the object's own record, when admission asks a
-		// second time about the same change.
+		// The class that Portico's hides is in the annotation of the object, when the
+		// API server calls admission a second time for the same change.
 		out.LoadBalancerClass = recorded.LoadBalancerClass
 		if own, found, err := IntentOf(object); found && err == nil {
 			out.LoadBalancerClass = own.LoadBalancerClass
@@ -120,7 +129,7 @@ func serviceIntent(object, old *unstructured.Unstructured) (Intent, error) {
 	return out.forServiceType(object), nil
 }
 
-// withValuesOf returns what is recorded as the user's, with the values of now.
+// withValuesOf returns the recorded fields of the user, with the values of now.
 func (i Intent) withValuesOf(now Intent) Intent {
 	if i.ClusterIP != "" {
 		i.ClusterIP = now.ClusterIP
@@ -143,9 +152,9 @@ func (i Intent) withValuesOf(now Intent) Intent {
 	return i
 }
 
-// forServiceType leaves out what a Service of its type cannot have, because the API
-// server forgets such values when the type changes, and what says nothing: our
-// own class, and the addresses of a headless Service, of which there are none.
+// forServiceType leaves out the fields that a Service of its type cannot have, because
+// the API server drops them when the type changes. It also leaves out Portico's own
+// class, and the addresses of a headless Service, which has none.
 func (i Intent) forServiceType(service *unstructured.Unstructured) Intent {
 	kind := corev1.ServiceType(nestedString(service, "spec", "type"))
 	local := nestedString(service, "spec", "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal)
@@ -224,7 +233,7 @@ func allocatableFields(service *unstructured.Unstructured) Intent {
 	return i
 }
 
-// ports returns a Service's ports by what identifies them, such as "TCP/80".
+// ports returns a Service's ports by protocol and number, such as "TCP/80".
 func ports(service *unstructured.Unstructured) map[string]map[string]any {
 	list, _, _ := unstructured.NestedFieldNoCopy(service.Object, "spec", "ports")
 	items, _ := list.([]any)
@@ -306,8 +315,8 @@ const (
 
 // reflectIngress returns the addresses of a target's load balancer as the hub may
 // have them: valid ones, not too many, and none that the hub's kube-proxy routes.
-// With ipMode VIP kube-proxy would send what Pods of the hub send to the address
-// to the endpoints of the hub's Service, and there are none.
+// With ipMode VIP, kube-proxy would route the traffic of the hub's Pods to the endpoints
+// of the hub's Service, and there are none.
 func reflectIngress(status map[string]any) []any {
 	list, _, _ := unstructured.NestedFieldNoCopy(status, "loadBalancer", "ingress")
 	items, _ := list.([]any)

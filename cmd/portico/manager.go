@@ -272,17 +272,17 @@ func managerOptions(o *Options, tlsOptions []func(*tls.Config)) ctrl.Options {
 // those that are labelled, and of ReplicaSets, not the Pod templates.
 func cacheOptions(resync time.Duration) cache.Options {
 	labelled := labels.SelectorFromSet(labels.Set{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote})
-	return cache.Options{
-		SyncPeriod:       &resync,
-		DefaultTransform: stripMetadata,
-		ByObject: map[client.Object]cache.ByObject{
-			&appsv1.Deployment{}: {Label: labelled},
-			&corev1.Service{}:    {Label: labelled},
-			&appsv1.ReplicaSet{}: {Label: labelled, Transform: stripTemplate},
-			// Of ServiceAccounts, the image pull secrets.
-			&corev1.ServiceAccount{}: {Transform: stripAccount},
-		},
+	byObject := map[client.Object]cache.ByObject{
+		&appsv1.ReplicaSet{}: {Label: labelled, Transform: stripTemplate},
+		// Of ServiceAccounts, the image pull secrets.
+		&corev1.ServiceAccount{}: {Transform: stripAccount},
 	}
+	for _, kind := range kinds.All {
+		if !kinds.HasContent(kind.GroupVersionKind()) { // Pods refer to Secrets and ConfigMaps without the label
+			byObject[kinds.New(kind)] = cache.ByObject{Label: labelled}
+		}
+	}
+	return cache.Options{SyncPeriod: &resync, DefaultTransform: stripMetadata, ByObject: byObject}
 }
 
 // stripMetadata drops what nobody here reads: managed fields, and of objects of which

@@ -143,8 +143,8 @@ func (c *Controller) schedulingContext(ctx context.Context, namespace *metav1.Pa
 // patchDeniedStatus writes the reason into the status of the object, which has no
 // resource that could say it. The status of a resource replaces it later.
 func (c *Controller) patchDeniedStatus(ctx context.Context, native *unstructured.Unstructured, message string) error {
-	if kinds.HasContent(c.kind.GroupVersionKind()) {
-		return nil // it has no status
+	if !c.kind.Properties().HasStatus {
+		return nil
 	}
 	if deployment := (kinds.Deployment{}); c.kind == deployment && !deployment.Held(native) {
 		return nil // it still runs on the hub, and keeps its own status

@@ -33,14 +33,9 @@ import (
 	"github.com/portico-io/portico/policies/targetselection"
 )
 
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;create;patch;delete
-// Owner references that block deletion need this where that admission is on.
-// +kubebuilder:rbac:groups=apps,resources=deployments/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=services/finalizers;secrets/finalizers;configmaps/finalizers,verbs=update
 
 // maxConcurrentReconciles bounds the parallel reconciles of one kind.
 const maxConcurrentReconciles = 8

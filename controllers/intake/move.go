@@ -19,7 +19,6 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups=apps,resources=deployments/status,verbs=patch
 
 // moveToTarget moves a Deployment that ran on the hub, in three steps. Each step may run
 // several times:

@@ -27,12 +27,8 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler"
 )
 
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,resources=deployments/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=replicasets/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=services/status,verbs=patch
 
 // OwnerIndex finds ReplicaSets by the UID of their controller.
 const OwnerIndex = "metadata.controller.uid"
@@ -65,8 +61,8 @@ func New(hub client.Client, kind kinds.Kind, recorder events.Recorder) *Controll
 // SetupWithManager adds a controller for every kind that has a status.
 func SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range kinds.All {
-		if kinds.HasContent(kind.GroupVersionKind()) {
-			continue // Secrets and ConfigMaps have no status
+		if !kind.Properties().HasStatus {
+			continue
 		}
 		c := New(mgr.GetClient(), kind, mgr.GetEventRecorder("portico"))
 		b := ctrl.NewControllerManagedBy(mgr).

@@ -33,8 +33,6 @@ import (
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;patch
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options of the controller.
@@ -141,8 +139,8 @@ func (c *Controller) readManagedFields(ctx context.Context, s *scope) error {
 // the next check.
 func (c *Controller) checkObjects(ctx context.Context, s *scope) error {
 	for _, kind := range kinds.All {
-		if kinds.HasContent(kind.GroupVersionKind()) {
-			continue // the label of a namespace is not for these
+		if !kind.Properties().OptIn {
+			continue
 		}
 		if err := c.checkKind(ctx, kind, s.namespace); err != nil {
 			return fmt.Errorf("checking %s in namespace %s: %w", kind.Resource(), s.name, err)

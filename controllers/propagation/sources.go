@@ -30,7 +30,6 @@ import (
 // content. The content is read for no other resource than the one that the Secret or
 // ConfigMap controls.
 //
-// +kubebuilder:rbac:groups="",resources=secrets;configmaps,verbs=get;list;watch
 
 // sources has the steps that read Secrets and ConfigMaps on the hub.
 type sources struct{ *base }

@@ -6,8 +6,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +26,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/test/apiserver"
 	"github.com/portico-io/portico/test/cluster/install"
@@ -520,6 +525,9 @@ func TestSelection(t *testing.T) {
 				Name: "web", Namespace: "plain", Labels: scheduled(v1alpha1.ScheduleRemote)}}),
 		},
 	}
+	for _, kind := range kinds.All {
+		maps.Copy(cases, kindCases(t, kind, create))
+	}
 	for name, going := range goingCases(going, image) {
 		cases["Going"+name] = going
 	}
@@ -549,6 +557,37 @@ type selection struct {
 	reason string
 	do     func(*testing.T) client.Object
 	want   []string
+}
+
+// kindCases create the sample of a kind.
+func kindCases(t *testing.T, kind kinds.Kind, create func(client.Object) func(*testing.T) client.Object) map[string]selection {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(apiserver.Root(t), "api", "kinds", "testdata", "samples", kind.Resource()+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := func(namespace, schedule string) func(*testing.T) client.Object {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(data, &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		object.SetNamespace(namespace)
+		object.SetLabels(scheduled(schedule))
+		return create(object)
+	}
+	remote, optedIn := []string{webhooks.NativePath}, []string(nil)
+	if kind.Properties().Held {
+		remote = []string{webhooks.HoldPath, webhooks.NativePath}
+	}
+	if kind.Properties().OptIn {
+		optedIn = []string{webhooks.HoldNamespacePath}
+	}
+	name := kind.GroupVersionKind().Kind
+	return map[string]selection{
+		name + "Remote":     {reason: "An object with the label is held and validated.", do: sample("plain", v1alpha1.ScheduleRemote), want: remote},
+		name + "OfLabelled": {reason: "The label of a namespace opts in some kinds.", do: sample("opted-in", ""), want: optedIn},
+		name + "Unlabelled": {reason: "Ordinary traffic never meets Portico.", do: sample("plain", "")},
+	}
 }
 
 // goingCases change what is being deleted: its finalizers alone, which is nobody's
