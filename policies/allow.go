@@ -19,20 +19,20 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// AllowItem is the kind and the namespace of an object, which spec.allow of a target
-// is about.
+// AllowItem is the kind and the namespace of an object. spec.allow of a target allows
+// or denies such items.
 type AllowItem struct {
 	Kind schema.GroupVersionKind
 	// Namespace is the namespace on the target; empty when the kind has none.
 	Namespace string
 }
 
-// ClusterScopedFunc tells whether a kind has no namespace.
+// ClusterScopedFunc tells whether a kind is cluster-scoped.
 type ClusterScopedFunc func(schema.GroupVersionKind) (clusterScoped bool)
 
-// ClusterScopedFrom returns a function that asks a REST mapper. It takes a kind that
-// the cluster does not have for a namespaced one. The kind may exist on the target,
-// which is asked before an object is sent there.
+// ClusterScopedFrom returns a function that looks up kinds in a REST mapper. A kind
+// that the cluster does not have counts as namespaced. The kind may exist on the
+// target, whose API server decides before an object is sent there.
 func ClusterScopedFrom(kinds meta.RESTMapper) ClusterScopedFunc {
 	return func(kind schema.GroupVersionKind) bool {
 		mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
@@ -221,7 +221,7 @@ func (f AllowDefaults) ValidateApplication(app, old *v1alpha2.KubernetesApplicat
 func (f AllowDefaults) validateTemplate(raw runtime.RawExtension, target *v1alpha1.KubernetesTarget, clusterScoped ClusterScopedFunc, path *field.Path) field.ErrorList {
 	template, malformed := decodeTemplate(raw, path)
 	if target == nil || template == nil || len(malformed) > 0 {
-		return nil // validated elsewhere
+		return nil // the workload validation reports it
 	}
 	return f.validate(target, AllowItemOf(template, clusterScoped), path)
 }
@@ -286,7 +286,7 @@ func validateAllowance(allow *v1alpha1.Allowance, path *field.Path) field.ErrorL
 		at := path.Child("namespaces").Index(i)
 		start, open := strings.CutSuffix(pattern, "*")
 		if open {
-			start += "a" // stands for any rest
+			start += "a" // "a" stands for any suffix
 		}
 		for _, problem := range validation.IsDNS1123Label(start) {
 			errs = append(errs, field.Invalid(at, pattern, `names a namespace, or with a star at the end all that begin alike: `+problem))

@@ -83,8 +83,7 @@ func DriftPolicyOf(object, namespace metav1.Object) (v1alpha1.DriftPolicy, field
 	return parseOneOf(text, annotationsPath.Key(v1alpha1.DriftAnnotation), v1alpha1.DriftCorrect, v1alpha1.DriftReport)
 }
 
-// ObservePolicyOf reads which part of the object on the target the hub shows; "" when
-// the object has no annotation.
+// ObservePolicyOf returns the observe policy of an object; "" without the annotation.
 func ObservePolicyOf(object metav1.Object) (v1alpha1.ObservePolicy, field.ErrorList) {
 	text, ok := object.GetAnnotations()[v1alpha1.ObserveAnnotation]
 	if !ok {

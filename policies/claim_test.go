@@ -19,7 +19,7 @@ func controlledBy(kind, uid string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: "demo", UID: types.UID(uid), Controller: ptr.To(true)}}
 }
 
-// TestWithholdsConnection looks at the Secret of a target as it is when it is read.
+// TestWithholdsConnection checks the Secret of a target at the time of reading.
 func TestWithholdsConnection(t *testing.T) {
 	cases := map[string]struct {
 		reason         string

@@ -14,7 +14,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// handwritten is a resource that Secret sql controls.
+// handwritten returns a resource that Secret sql controls.
 func handwritten(name, template string) *v1alpha1.KubernetesApplicationResource {
 	raw, err := yaml.YAMLToJSON([]byte(template))
 	if err != nil {

@@ -17,7 +17,7 @@ type DryRun struct {
 	Warnings []string
 }
 
-// DryRunResult is the result in one word, as in metrics and in audit annotations.
+// DryRunResult is the result in one word, for metrics and audit annotations.
 type DryRunResult string
 
 // The results of dry runs.
@@ -41,8 +41,8 @@ func DryRunEnabled(target *v1alpha1.KubernetesTarget) bool {
 	return target != nil && target.DeletionTimestamp == nil && target.Spec.DryRun != v1alpha1.DryRunNever
 }
 
-// UnansweredDryRun is the result when a target did not answer. why completes a
-// sentence about the target.
+// UnansweredDryRun returns the result for a target that does not answer. why completes
+// a sentence about the target.
 func UnansweredDryRun(target, why string) DryRun {
 	return DryRun{Result: DryRunUnanswered, Message: fmt.Sprintf(
 		"accepted without asking target %s, which %s: it may still refuse this", target, why)}

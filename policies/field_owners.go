@@ -12,8 +12,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// FieldOwnersOf returns which manager set which fields of an object, from its managed
-// fields. A path that contains a field with the name of a secret ends at that field.
+// FieldOwnersOf returns the managers of an object's fields, from its managed fields. A
+// path that contains a field with the name of a secret ends at that field.
 func FieldOwnersOf(managed []metav1.ManagedFieldsEntry) ([]v1alpha1.FieldOwner, error) {
 	sets := map[string]*fieldpath.Set{}
 	for _, entry := range managed {
@@ -22,7 +22,7 @@ func FieldOwnersOf(managed []metav1.ManagedFieldsEntry) ([]v1alpha1.FieldOwner, 
 		}
 		fields := &fieldpath.Set{}
 		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			continue // a format that this library does not know
+			continue // this library does not support the format
 		}
 		if sets[entry.Manager] == nil {
 			sets[entry.Manager] = &fieldpath.Set{}

@@ -12,7 +12,7 @@ import (
 
 // The indexes of the hub's cache. With them no step lists a whole namespace.
 const (
-	// ApplicationIndex finds resources by the application they belong to.
+	// ApplicationIndex finds resources by their application.
 	ApplicationIndex = "metadata.labels.application"
 	// TargetIndex finds resources by the targets of TargetsOf.
 	TargetIndex = "spec.targetRef.name"

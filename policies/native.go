@@ -96,7 +96,7 @@ func validateMembership(q NativeReview, now Membership) field.ErrorList {
 				return field.ErrorList{err}
 			}
 			if before.Application == now.Application {
-				return nil // unchanged, or not placed yet, and intake applies the change
+				return nil // unchanged, or not placed yet: intake applies the change
 			}
 		}
 	}

@@ -16,7 +16,7 @@ const (
 	intentField   = "metadata.annotations[workload.crossplane.io/intent]"
 )
 
-// The Deployments and Services that the cases are about.
+// The Deployments and Services of the cases.
 const (
 	local       = `{kind: Deployment, metadata: {name: web}}`
 	remote      = `{kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}}`

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// problem is what a client can branch on: where, and what kind.
+// problem has the parts of an error that a client can use: the field and the type.
 type problem struct {
 	Type  field.ErrorType
 	Field string
@@ -35,7 +35,7 @@ func read[T any](t testing.TB, text string) *T {
 	return out
 }
 
-// object reads an object as it is; it is nil when there is none.
+// object decodes an object; nil for an empty text.
 func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	if text == "" {

@@ -125,7 +125,7 @@ func TestReadinessOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := parsed(t, tc.object)
 			before := o.DeepCopy()
-			for range 2 { // compiled, and known
+			for range 2 { // the second time the expression is in the cache
 				if diff := cmp.Diff(tc.want, ReadinessOf(o, tc.expression)); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 				}

@@ -18,10 +18,10 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// Portico reads Secrets and connects to clusters with its own rights, so a user who
-// names one in an object needs the right to it. As for RBAC's verbs bind and
-// escalate, the API server is asked about the user at the time of the change. No
-// right is asked for changes by Portico itself.
+// Portico reads Secrets and connects to clusters with its own rights. So a user who
+// names a Secret or a cluster in an object needs the right to it. As for RBAC's verbs
+// bind and escalate, the API server checks the user's right at the time of the change.
+// Portico's own changes need no right.
 
 // Right is a permission that a user needs for a change.
 type Right struct {

@@ -4,9 +4,8 @@ import "strings"
 
 const ellipsis = "..."
 
-// Shorten returns a text of at most so many bytes, including the dots at its end. It
-// leaves out a character that it would cut in two: API servers drop text that is not
-// UTF-8.
+// Shorten cuts a text to a number of bytes, including the dots at its end. It does not
+// cut a character in two, because API servers drop text that is not UTF-8.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

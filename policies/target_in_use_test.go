@@ -12,8 +12,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// resourcesOf are a resource for each given target and target to leave: "a" or
-// "b<a".
+// resourcesOf returns a resource for each text: "a" is on target a, and "b<a" moves
+// from a to b.
 func resourcesOf(t *testing.T, places ...string) []v1alpha1.KubernetesApplicationResource {
 	t.Helper()
 	var out []v1alpha1.KubernetesApplicationResource
@@ -35,7 +35,7 @@ func TestKeepTarget(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		on     []string
-		want   []string // what the refusal says; nothing when it may go
+		want   []string // parts of the message; empty if the target may be deleted
 	}{
 		"Unused":  {reason: "What nobody uses may go.", on: []string{"b", ""}},
 		"Used":    {reason: "What runs there could not be reached any more.", on: []string{"a", "b"}, want: []string{"1 KubernetesApplicationResource is on target a", "drain a", "release=true"}},

@@ -15,7 +15,7 @@ func TestKeepPlaced(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		old, spec string
-		want      []problem // of an application and of a resource alike
+		want      []problem // for an application and for a resource
 	}{
 		"New":   {reason: "What does not run anywhere can be said to run somewhere.", spec: `{targetRef: {name: a}}`},
 		"First": {reason: "That is also so later.", old: `{}`, spec: `{targetRef: {name: a}}`},

@@ -29,7 +29,7 @@ func ValidateTemplates(app *v1alpha2.KubernetesApplication) []field.ErrorList {
 		path := templatePath(i)
 		name := template.Metadata.Name
 		errs := validateTemplateMeta(template.Metadata, path.Child("metadata"))
-		// The label that makes a resource a member holds the application's name.
+		// The application's name is the value of the label of its members.
 		for _, problem := range validation.IsValidLabelValue(app.Name) {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), app.Name,
 				"becomes a label of the application's resources: "+problem))
@@ -104,11 +104,11 @@ func validateTemplateIdentity(app, old *v1alpha2.KubernetesApplication) field.Er
 	var errs field.ErrorList
 	for i, template := range app.Spec.ResourceTemplates {
 		is := TemplateObject(template.Spec.Template)
-		if is == nil || times[template.Metadata.Name] > 1 { // which is refused as such
+		if is == nil || times[template.Metadata.Name] > 1 { // a duplicate name is refused with another error
 			continue
 		}
 		var changes field.ErrorList
-		for _, was := range before[template.Metadata.Name] { // one, unless admission was away
+		for _, was := range before[template.Metadata.Name] { // one template, unless admission was unavailable
 			if changes = validateSameObject(was, is, templatePath(i).Child("spec", "template")); len(changes) == 0 {
 				break
 			}

@@ -42,8 +42,8 @@ func TolerationsOf(object, namespace metav1.Object) ([]corev1.Toleration, field.
 	return out, nil
 }
 
-// parseToleration reads key[=value][:effect]: without a value every value of the
-// key is tolerated, without an effect every effect.
+// parseToleration parses key[=value][:effect]. Without a value, every value of the key
+// is tolerated. Without an effect, every effect is tolerated.
 func parseToleration(text string) corev1.Toleration {
 	text, effect, hasEffect := strings.Cut(text, ":")
 	key, value, equals := strings.Cut(text, "=")

@@ -22,8 +22,7 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// TestClaimAtAdmission asks the publish policies about the target that a claim
-// gets.
+// TestClaimAtAdmission: the publish policies are evaluated for the target of a claim.
 func TestClaimAtAdmission(t *testing.T) {
 	made := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team-a", Name: "demo", Labels: map[string]string{"env": "dev", "zone": "eu"},
@@ -83,7 +82,7 @@ func TestClaimAtAdmission(t *testing.T) {
 	}
 }
 
-// TestClaimUnknown refuses a claim when its target cannot be read.
+// TestClaimUnknown: a claim is denied when its target cannot be read.
 func TestClaimUnknown(t *testing.T) {
 	away := fake.NewClientBuilder().WithScheme(scheme()).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

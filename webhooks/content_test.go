@@ -14,7 +14,7 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// keeper is a fakeTargets that keeps what it was asked about.
+// keeper records the templates of the dry runs.
 type keeper struct {
 	*fakeTargets
 	templates []string
@@ -25,8 +25,8 @@ func (k *keeper) DryRun(ctx context.Context, target *v1alpha1.KubernetesTarget, 
 	return k.fakeTargets.DryRun(ctx, target, resource, with)
 }
 
-// A target is asked about a Secret as it would get it, and nobody else sees what
-// is in it.
+// TestContentIsInDryRun: the dry run of a Secret contains its data. The request
+// contains the data only for this purpose.
 func TestContentIsInDryRun(t *testing.T) {
 	secret := func(label, data string) string {
 		return `{apiVersion: v1, kind: Secret, metadata: {name: sql, labels: {` + label + `}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "` + data + `"}}, type: Opaque, data: {a: ` + data + `}}`
@@ -58,7 +58,8 @@ func TestContentIsInDryRun(t *testing.T) {
 	}
 }
 
-// What connects to a target of the namespace is not labelled.
+// TestConnectionSecretsAreNotSent: the connection Secret of a target of the namespace
+// cannot be labelled.
 func TestConnectionSecretsAreNotSent(t *testing.T) {
 	connection := `{apiVersion: v1, kind: Secret, metadata: {name: KEY, labels: {workload.crossplane.io/schedule: remote}}, type: Opaque}`
 	published := target("eu-1", nil)

@@ -13,8 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestConverter answers a conversion review as the API server asks it, and
-// changes nothing but names.
+// TestConverter answers a ConversionReview of an API server. Only field names change.
 func TestConverter(t *testing.T) {
 	handler, err := converter()
 	if err != nil {
@@ -68,7 +67,7 @@ func TestConverter(t *testing.T) {
 	}
 }
 
-// TestConversionLimit posts bodies around the limit, with and without their length.
+// TestConversionLimit sends bodies around the limit, with and without a Content-Length.
 func TestConversionLimit(t *testing.T) {
 	const limit = 100
 	var read int
@@ -104,7 +103,7 @@ func TestConversionLimit(t *testing.T) {
 	}
 }
 
-// numbers reads JSON with every digit of its numbers.
+// numbers decodes JSON, and keeps every digit of its numbers.
 func numbers(t *testing.T, data []byte) map[string]any {
 	t.Helper()
 	var out map[string]any

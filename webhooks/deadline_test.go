@@ -34,7 +34,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Nothing is decided by a part of the policies.
+// TestRequestsWaitForPolicies: no request is decided before all policies are loaded.
 func TestRequestsWaitForPolicies(t *testing.T) {
 	policies := engine.New(engine.Options{})
 	calls := 0

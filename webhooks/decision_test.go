@@ -21,7 +21,8 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// rule is a policy of one module, which begins with what Rego has to.
+// rule returns a policy with one module. The package and the import are added to the
+// rules.
 func rule(t policyv1alpha1.PolicyType, name, rules string, action policyv1alpha1.Action) *policyv1alpha1.Policy {
 	return &policyv1alpha1.Policy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -59,12 +60,12 @@ func web(replicas int, labels ...string) string {
 	return fmt.Sprintf(remoteWeb, more, replicas)
 }
 
-// policyAnswer is all of an answer that says something of policies.
+// policyAnswer is the part of a response that depends on policies.
 type policyAnswer struct {
 	Code     int32
 	Message  []string
 	Warnings []string
-	Audit    map[string]string // revision left out
+	Audit    map[string]string // without the annotation of the revision
 }
 
 func evaluateRequest(t testing.TB, hooks http.Handler, a testRequest) policyAnswer {
@@ -191,7 +192,7 @@ func TestSchedulingAtAdmission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.path = NativePath
 			got := evaluateRequest(t, serveReadOnly(t, ruledBy(t, tc.policies...), tc.hub...), tc.testRequest)
-			for i, line := range got.Message { // what an error says is Rego's
+			for i, line := range got.Message { // the text after the code is the error of OPA
 				if before, _, found := strings.Cut(line, "PolicyError: "); found {
 					got.Message[i] = before + "PolicyError: *"
 				}
@@ -203,7 +204,7 @@ func TestSchedulingAtAdmission(t *testing.T) {
 	}
 }
 
-// Nothing is gathered for policies that are not there.
+// TestNoPolicies: without policies, no resources are listed.
 func TestNoPolicies(t *testing.T) {
 	hooks := serveWithPolicies(ruledBy(t, rule(policyv1alpha1.Publish, "p", `deny contains {"code": "A", "msg": "no"}`, "")), noCounting{listing(t)})
 	got := evaluateRequest(t, hooks, testRequest{path: NativePath, object: web(5)})
@@ -365,7 +366,7 @@ func (n noCounting) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return n.Reader.List(ctx, list, opts...)
 }
 
-// listing is a hub with nothing on it.
+// listing is an empty hub.
 func listing(t testing.TB) client.Reader {
 	t.Helper()
 	return empty{}

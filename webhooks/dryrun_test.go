@@ -24,11 +24,11 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// fakeTargets is targets that say what a test wants. It notes what they were asked.
+// fakeTargets answers dry runs with answer, and records them.
 type fakeTargets struct {
 	answer    func(ctx context.Context, name string) policies.DryRun
 	mu        sync.Mutex
-	requested []string // "target name with-count"
+	requested []string // "<target> <resource> <a + for each template>"
 }
 
 func (s *fakeTargets) ResourceOf(kind kinds.Kind, native *unstructured.Unstructured, _ string) (*v1alpha1.KubernetesApplicationResource, error) {
@@ -124,8 +124,8 @@ func TestDryRuns(t *testing.T) {
 	}
 }
 
-// A target that hangs is left alone when the time is up that it has, or that the
-// API server has, whichever is less.
+// TestDryRunTimeout: a dry run on a target that hangs ends after its own timeout or
+// that of the API server, whichever is shorter.
 func TestDryRunTimeout(t *testing.T) {
 	hangs := func(ctx context.Context, _ string) policies.DryRun {
 		<-ctx.Done()
@@ -149,14 +149,14 @@ func TestDryRunTimeout(t *testing.T) {
 	}
 }
 
-// Requests do not wait for each other: all of them ask at once.
+// TestDryRunsAreConcurrent: requests do not wait for each other.
 func TestDryRunsAreConcurrent(t *testing.T) {
 	const requests = 32
 	var here sync.WaitGroup
 	here.Add(requests)
 	s := &fakeTargets{answer: func(context.Context, string) policies.DryRun {
 		here.Done()
-		here.Wait() // ends only when all are here
+		here.Wait() // returns when all dry runs have begun
 		return policies.DryRun{Result: policies.DryRunAccepted}
 	}}
 	hooks := serveWithDryRuns(s, time.Minute, target("eu-1", nil))

@@ -75,8 +75,8 @@ func (f failureHandler) Handle(ctx context.Context, req admission.Request) (resp
 	return resp
 }
 
-// log logs a decision. Requests that the webhook allows without a change are logged as
-// steps.
+// log logs a decision. A response without a patch, a warning and an annotation is logged
+// as a step.
 func (f failureHandler) log(ctx context.Context, resp admission.Response) {
 	log := logf.FromContext(ctx).WithValues("path", f.path)
 	switch {
@@ -86,7 +86,7 @@ func (f failureHandler) log(ctx context.Context, resp admission.Response) {
 			reason = resp.Result.Message
 		}
 		log.V(2).Info("Denied an admission request", "reason", reason)
-	case len(resp.AuditAnnotations) > 0 || len(resp.Warnings) > 0:
+	case len(resp.Patches) > 0 || len(resp.AuditAnnotations) > 0 || len(resp.Warnings) > 0:
 		log.V(2).Info("Allowed an admission request", "annotations", resp.AuditAnnotations, "warnings", resp.Warnings)
 	default:
 		log.V(4).Info("Allowed an admission request without a change")

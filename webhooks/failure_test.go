@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// subjects are, for each webhook, a request it looks at.
+// subjects has a request for each webhook.
 var subjects = map[string]testRequest{
 	HoldPath:          {path: HoldPath, object: deployment, old: heldDeployment},
 	HoldNamespacePath: {path: HoldNamespacePath, object: localDeployment, old: heldDeployment},
@@ -34,11 +34,10 @@ var subjects = map[string]testRequest{
 	PolicyPath:        {path: PolicyPath, object: "{apiVersion: policy.workload.crossplane.io/v1alpha1, kind: Policy, metadata: {name: p}, spec: {type: Scheduling}}"},
 }
 
-// judged are the webhooks that look at an object that is to be stored.
+// judged are the webhooks that decode the object of the request.
 var judged = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath}
 
-// failurePolicies reads from our own configurations what the API server does
-// when a webhook does not answer.
+// failurePolicies reads the failurePolicy of each webhook from config/webhook.
 func failurePolicies(t testing.TB) map[string]admissionregistrationv1.FailurePolicyType {
 	t.Helper()
 	out := map[string]admissionregistrationv1.FailurePolicyType{}
@@ -74,14 +73,14 @@ func TestEveryPathIsTested(t *testing.T) {
 	}
 }
 
-// TestUndecided breaks every webhook in every way it can break, and wants the
-// answer its failurePolicy promises: the API server applies that by itself only
-// to calls that fail, and an error is an answer.
+// TestUndecided makes every webhook fail in every possible way. The response must agree
+// with the webhook's failurePolicy, because the API server applies the failurePolicy
+// only to calls without a response.
 func TestUndecided(t *testing.T) {
 	policies := failurePolicies(t)
 	broken := map[string]struct {
 		reason  string
-		of      []string // paths that can break so; empty: all
+		of      []string // the webhooks that can fail in this way; all if empty
 		request func(*admissionv1.AdmissionRequest)
 		reader  client.Reader
 	}{
@@ -138,7 +137,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestPanic does to any webhook what TestUndecided can do to one only.
+// TestPanic makes a webhook panic.
 func TestPanic(t *testing.T) {
 	for answer, policy := range map[failurePolicy]admissionregistrationv1.FailurePolicyType{
 		deny: admissionregistrationv1.Fail, allow: admissionregistrationv1.Ignore,
@@ -173,7 +172,7 @@ func expectUndecided(t *testing.T, policy admissionregistrationv1.FailurePolicyT
 	}
 }
 
-// failing is a cache that fails, or panics.
+// failing is a cache that returns an error, or panics.
 type failing struct{ err error }
 
 func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -185,8 +184,9 @@ func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client
 
 func (f failing) List(context.Context, client.ObjectList, ...client.ListOption) error { return f.err }
 
-// TestDeletion sends what no configuration of ours asks for, because somebody
-// else's might: nothing but what is in use stands in the way of deletion.
+// TestDeletion sends deletions that Portico's webhook configurations do not select, but
+// another configuration might. The webhooks for objects that are to be stored allow
+// them.
 func TestDeletion(t *testing.T) {
 	for _, path := range judged {
 		for _, operation := range []admissionv1.Operation{admissionv1.Delete, admissionv1.Connect} {
@@ -199,8 +199,7 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// TestMalformedBodies are refused whatever the webhook: they are no API
-// server's.
+// TestMalformedBodies: every webhook refuses bodies that no API server sends.
 func TestMalformedBodies(t *testing.T) {
 	cases := map[string]struct {
 		contentType, body string

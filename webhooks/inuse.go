@@ -173,7 +173,8 @@ func (l liveUsers) resourcesOn(ctx context.Context, target *v1alpha1.KubernetesT
 }
 
 // list lists the objects of a namespace with a value in a field. An API server of
-// Kubernetes 1.30 knows no selectable fields: it returns all objects of the namespace.
+// Kubernetes 1.30 does not support selectable fields: it returns all objects of the
+// namespace.
 func (l liveUsers) list(ctx context.Context, list client.ObjectList, namespace, field, value string) error {
 	err := l.live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{field: value}, client.Limit(maxLiveUsers))
 	if apierrors.IsBadRequest(err) {

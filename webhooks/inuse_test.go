@@ -45,8 +45,8 @@ func TestInUse(t *testing.T) {
 	cases := map[string]struct {
 		reason       string
 		cached, live []client.Object
-		refusal      string // nothing when both may go
-		warning      string // of the target's deletion
+		refusal      string // empty if both may be deleted
+		warning      string // on the deletion of the target
 	}{
 		"Unused": {
 			reason: "What nobody uses may go.",
@@ -84,7 +84,7 @@ func TestInUse(t *testing.T) {
 			for path, old := range map[string]string{InUsePath: usedTarget, InUseSecretPath: usedSecret} {
 				for _, collection := range []bool{false, true} {
 					req := testRequest{path: path, operation: admissionv1.Delete, old: old}.request(t)
-					if collection { // names nothing
+					if collection { // the request has no name
 						req.Name = ""
 					}
 					resp := post(t, server.WebhookMux(), path, req)
@@ -100,15 +100,16 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// TestInUseCost: a deletion does not read more from the API server because the namespace
-// is larger. An API server without selectable fields is asked for the whole namespace.
+// TestInUseCost: a deletion does not read more objects from the API server because the
+// namespace is larger. An API server without selectable fields returns the whole
+// namespace.
 func TestInUseCost(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		supported bool
 		user      client.Object
-		target    int // objects read for the deletion of the target
-		secret    int // objects read for the deletion of its Secret
+		target    int // the number of objects read for the deletion of the target
+		secret    int // the number of objects read for the deletion of its Secret
 		refused   bool
 	}{
 		"Unused":      {reason: "The other targets and resources of the namespace are not read.", supported: true, target: 1, secret: 1},
@@ -180,8 +181,8 @@ func bySecretName(o client.Object) []string {
 	return []string{policies.ConnectionSecret(o.(*v1alpha1.KubernetesTarget)).Name}
 }
 
-// TestInUseWithdrawn lets a copy go by the hands that it came from, and nothing
-// else, nor by anybody else's.
+// TestInUseWithdrawn: Portico and the garbage collector may delete the copy of a
+// connection Secret, and no other object in use. Other users may not delete the copy.
 func TestInUseWithdrawn(t *testing.T) {
 	const (
 		copied    = `{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: team-a, annotations: {workload.crossplane.io/copied-from: GKECluster.compute.gcp.crossplane.io/eu}}, data: {kubeconfig: e30=}}`

@@ -15,12 +15,11 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Limit is how often something may happen on this replica. The zero value is no
-// limit.
+// Limit is the maximum rate of an action on this replica. The zero value is no limit.
 type Limit struct {
-	// QPS is the number for each second, on average.
+	// QPS is the average number per second.
 	QPS float32
-	// Burst is the number at once.
+	// Burst is the maximum number at once.
 	Burst int
 }
 

@@ -58,8 +58,8 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// TestDryRunsAreLimited posts reviews as anyone in the cluster can. Above the limit
-// the answer is a warning, and never a refusal.
+// TestDryRunsAreLimited sends reviews without authentication. Above the limit the
+// response has a warning, and is never a denial.
 func TestDryRunsAreLimited(t *testing.T) {
 	deploys := func(user string) testRequest { return testRequest{path: NativePath, object: web(1), user: user} }
 	templates := func(user string, n int) testRequest {
@@ -132,8 +132,8 @@ func TestDryRunsAreLimited(t *testing.T) {
 	}
 }
 
-// TestAccessReviewsAreLimited refuses above the limit: nobody gets a right because
-// the hub was asked too often. A client asks again by itself.
+// TestAccessReviewsAreLimited: above the limit, requests are refused, because the
+// user's rights are not known. Clients retry such a request.
 func TestAccessReviewsAreLimited(t *testing.T) {
 	publish := func(user string) testRequest {
 		return testRequest{path: WorkloadPath, user: user,
@@ -179,7 +179,8 @@ func TestAccessReviewsAreLimited(t *testing.T) {
 	}
 }
 
-// TestAuthentication serves nobody but API servers, where they can be told.
+// TestAuthentication: the webhooks only serve API servers. Conversion is served to all
+// clients, because API servers have no credentials for it.
 func TestAuthentication(t *testing.T) {
 	server := webhook.NewServer(webhook.Options{})
 	var reader client.Reader = fake.NewClientBuilder().WithScheme(scheme()).Build()

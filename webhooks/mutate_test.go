@@ -37,13 +37,13 @@ metadata: {name: web, namespace: team-a, labels: {app: web}}
 spec: {template: {metadata: {labels: {app: web}}}}
 `
 
-// TestMutate asks each mutating webhook for real, and again about what it
-// answered: whatever is asked twice is answered once.
+// TestMutate sends each request twice: a second call with the result of the first
+// changes nothing.
 func TestMutate(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		testRequest
-		want  string // as stored; empty: as it was sent
+		want  string // the stored object; the object of the request if empty
 		audit string
 	}{
 		"HoldCreate": {
@@ -332,7 +332,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 	}
 }
 
-// inject changes an object the way other webhooks do.
+// inject adds an annotation to an object, as another webhook might.
 func inject(t testing.TB, text string) string {
 	t.Helper()
 	object := parsed(t, text)

@@ -15,8 +15,8 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// TestNamespaceInUse: the deletion of a Namespace on a target would delete what
-// others have in it.
+// TestNamespaceInUse deletes resources with a Namespace that contains objects of
+// others.
 func TestNamespaceInUse(t *testing.T) {
 	const (
 		app      = `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: shop, namespace: team-a, uid: app}}`
@@ -31,7 +31,7 @@ func TestNamespaceInUse(t *testing.T) {
 		old, user       string
 		in              policies.ObjectCounts
 		away            error
-		annotations     map[string]string // of the resource
+		annotations     map[string]string // on the resource
 		refused, warned string
 	}{
 		"Application":         {reason: "It would go with its application.", old: app, in: full, refused: "holds objects of others, which its deletion would delete: 2 ConfigMap, 1 Pod"},

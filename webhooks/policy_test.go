@@ -14,7 +14,7 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// policyOf is a Policy with modules by file name, as YAML.
+// policyOf returns a Policy as YAML, with modules by file name.
 func policyOf(t testing.TB, name string, of policyv1alpha1.PolicyType, modules map[string]string) string {
 	t.Helper()
 	out, err := yaml.Marshal(policyv1alpha1.Policy{
@@ -54,8 +54,8 @@ func TestWrittenPolicies(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
 		testRequest testRequest
-		refused     []string // all that the refusal says
-		warnings    []string // parts of each
+		refused     []string // all parts of the refusal
+		warnings    []string // a part of each warning
 	}{
 		"Wrong": {
 			reason:      "All that is wrong is told, with its line and a caret under it.",

@@ -14,7 +14,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// TestPlacementPreview tells who applies what waits for a target, at once.
+// TestPlacementPreview: a user reads at once that an object waits for a target.
 func TestPlacementPreview(t *testing.T) {
 	const (
 		template       = `template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`
@@ -36,7 +36,7 @@ func TestPlacementPreview(t *testing.T) {
 		reason       string
 		hub          []string
 		object, user string
-		want         string // after "accepted, and waiting for a target: "; empty for no warning
+		want         string // without "accepted, and waiting for a target: "; empty if there is no warning
 	}{
 		"AppFits":         {reason: "What will run needs no words.", hub: []string{dev}, object: app},
 		"AppNowhere":      {reason: "Nothing is published.", object: app, want: withExclusions},
@@ -75,8 +75,8 @@ func TestPlacementPreview(t *testing.T) {
 	}
 }
 
-// TestPlacementPreviewWithoutCache lets in what nothing is wrong with, when the cache cannot say
-// where it would go.
+// TestPlacementPreviewWithoutCache allows a valid object when the targets cannot be
+// listed.
 func TestPlacementPreviewWithoutCache(t *testing.T) {
 	blind := fake.NewClientBuilder().WithScheme(scheme()).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {

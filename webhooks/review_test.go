@@ -31,7 +31,7 @@ import (
 	"github.com/portico-io/portico/policies/decisions"
 )
 
-// porticoUser is who Portico is in these tests.
+// porticoUser is the user name of Portico.
 const porticoUser = "system:serviceaccount:portico-system:portico"
 
 var scheme = sync.OnceValue(func() *runtime.Scheme {
@@ -44,14 +44,14 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 	return out
 })
 
-// front serves every webhook, the way the manager does, over a hub that holds
-// some objects. A write fails the test: webhooks have no side effects.
+// front serves every webhook as the manager does. The hub contains objects. A write to
+// the hub fails the test.
 func front(t testing.TB, hub ...client.Object) http.Handler {
 	t.Helper()
 	return serveReadOnly(t, nil, hub...)
 }
 
-// serveReadOnly is the same with policies.
+// serveReadOnly does the same, with policies.
 func serveReadOnly(t testing.TB, evaluator *decisions.Evaluator, hub ...client.Object) http.Handler {
 	t.Helper()
 	written := func(what string) error {
@@ -100,17 +100,17 @@ func (s liveSecrets) Secret(ctx context.Context, key types.NamespacedName) (*cor
 	return secret, s.Get(ctx, key, secret)
 }
 
-// testRequest is a question an API server asks.
+// testRequest describes an admission request.
 type testRequest struct {
 	path        string
-	operation   admissionv1.Operation // by default CREATE, or UPDATE when there is an old object
-	object, old string                // as YAML
+	operation   admissionv1.Operation // default: CREATE, or UPDATE with an old object
+	object, old string                // YAML
 	subresource string
 	user        string
 	dryRun      bool
 }
 
-// request returns the AdmissionRequest of a question.
+// request returns the AdmissionRequest.
 func (a testRequest) request(t testing.TB) *admissionv1.AdmissionRequest {
 	t.Helper()
 	req := &admissionv1.AdmissionRequest{
@@ -148,7 +148,7 @@ func (a testRequest) request(t testing.TB) *admissionv1.AdmissionRequest {
 	return req
 }
 
-// submit sends a request and returns the answer.
+// submit sends a request, and returns the response.
 func submit(t testing.TB, hooks http.Handler, a testRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
 	return post(t, hooks, a.path, a.request(t))
@@ -170,7 +170,7 @@ func post(t testing.TB, hooks http.Handler, path string, req *admissionv1.Admiss
 	return resp
 }
 
-// send posts a body as it is.
+// send sends a body without changes.
 func send(t testing.TB, hooks http.Handler, path, contentType string, body []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
@@ -190,7 +190,8 @@ func send(t testing.TB, hooks http.Handler, path, contentType string, body []byt
 	return answer.Response
 }
 
-// admit asks, applies the patch to the object, and returns what would be stored.
+// admit sends a request, applies the patch of the response, and returns the object that
+// would be stored.
 func admit(t testing.TB, hooks http.Handler, a testRequest) (stored string, resp *admissionv1.AdmissionResponse) {
 	t.Helper()
 	resp = submit(t, hooks, a)
@@ -210,7 +211,7 @@ func admit(t testing.TB, hooks http.Handler, a testRequest) (stored string, resp
 	return string(object), resp
 }
 
-// parsed reads YAML or JSON, to compare, with whole numbers as they are.
+// parsed decodes YAML or JSON for comparisons. Whole numbers remain whole numbers.
 func parsed(t testing.TB, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -233,14 +234,14 @@ func encode(t testing.TB, object any) string {
 	return string(data)
 }
 
-// byApplication is the index that the cache has.
+// byRelation is the index of related targets in the cache.
 func byRelation(object client.Object) []string { return policies.RelatedTargetKeys(object) }
 
 func bySecret(object client.Object) []string { return policies.ConnectionSecretKeys(object) }
 
 func byApplication(object client.Object) []string { return policies.ApplicationKeys(object) }
 
-// byTarget is the index that the cache has.
+// byTarget is the index of resources by target in the cache.
 func byTarget(object client.Object) []string {
 	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
 	if !ok {

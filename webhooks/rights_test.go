@@ -23,11 +23,10 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// authorizer is a hub on which everybody may do anything, except what its users
-// may not.
+// authorizer is a hub that allows everything, except for the listed users.
 type authorizer struct {
-	users     []string            // who may not do everything
-	may       map[string][]string // what they may: "verb resource name"
+	users     []string            // the users without all rights
+	may       map[string][]string // their rights: "<verb> <resource> <name>"
 	requested *[]authorizationv1.SubjectAccessReviewSpec
 	err       error
 }
@@ -53,7 +52,7 @@ func (a authorizer) Allows(_ context.Context, user authenticationv1.UserInfo, wh
 	return slices.Contains(a.may[user.Username], what.Verb+" "+what.Resource+" "+what.Name), a.err
 }
 
-// TestRights asks for rights that a change takes of its author.
+// TestRights: a user needs the rights that Portico uses on the user's behalf.
 func TestRights(t *testing.T) {
 	const (
 		head    = `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1, namespace: team-a}, spec: `
@@ -85,7 +84,7 @@ func TestRights(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		testRequest
-		want      []string // fields that are refused
+		want      []string // the refused fields
 		requested int
 	}{
 		"OwnSecret":       {reason: "Who may read a Secret may lend it.", testRequest: testRequest{object: bySec}, requested: 1},
@@ -162,8 +161,8 @@ func serveWith(hub Hub) http.Handler {
 	return server.WebhookMux()
 }
 
-// TestRightsUnknown refuses when the hub does not answer: a right that cannot be
-// shown is not there.
+// TestRightsUnknown: a request is denied when the hub does not answer, because the
+// user's rights are not known.
 func TestRightsUnknown(t *testing.T) {
 	resp := submit(t, serveWith(authorizer{err: errors.New("hub is away")}), testRequest{path: WorkloadPath, user: "jane",
 		object: `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1}, spec: {connectionSecretRef: {name: eu-1}}}`})
@@ -172,7 +171,7 @@ func TestRightsUnknown(t *testing.T) {
 	}
 }
 
-// TestRefusalOfRight is what a person reads.
+// TestRefusalOfRight compares the whole message.
 func TestRefusalOfRight(t *testing.T) {
 	hub := authorizer{users: []string{"jane"}}
 	resp := submit(t, serveWith(hub), testRequest{path: WorkloadPath, user: "jane", object: `
@@ -193,7 +192,7 @@ spec:
 	}
 }
 
-// TestLetIn judges what is sent by the target that it goes to.
+// TestLetIn checks objects against spec.allow of their target.
 func TestLetIn(t *testing.T) {
 	target := func(allow string) string {
 		return `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget, metadata: {name: eu-1, namespace: team-a}, spec: {connectionSecretRef: {name: eu-1}` + allow + `}}`

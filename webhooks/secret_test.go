@@ -44,8 +44,8 @@ func targetObject(secret string) *v1alpha1.KubernetesTarget {
 	}
 }
 
-// TestConnection judges a Secret and the target that names it, whichever comes
-// second.
+// TestConnection validates a Secret and the target that names it, whichever is created
+// later.
 func TestConnection(t *testing.T) {
 	expired := "x." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, time.Now().Add(-time.Hour).Unix())) + ".x"
 	secretRequest := func(now, old map[string][]byte) testRequest {
@@ -81,7 +81,7 @@ func TestConnection(t *testing.T) {
 		reason      string
 		hub         []client.Object
 		testRequest testRequest
-		answer      string // why it is refused; empty when it is not
+		answer      string // a part of the message; empty if the request is allowed
 		warns       string
 	}{
 		"SecretNobodyNames": {
@@ -214,8 +214,8 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestConnectionUnread lets a target in whose Secret cannot be read: the
-// controller asks again.
+// TestConnectionUnread allows a target whose Secret cannot be read, because the
+// controller validates the Secret again.
 func TestConnectionUnread(t *testing.T) {
 	hooks := serve(fake.NewClientBuilder().WithScheme(scheme()).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -228,18 +228,18 @@ func TestConnectionUnread(t *testing.T) {
 	}
 }
 
-// TestConnectionCorpus asks about every bad Secret in both orders, and wants
-// nothing of it to come out.
+// TestConnectionCorpus validates every bad Secret in both orders. No response contains
+// any of its data.
 func TestConnectionCorpus(t *testing.T) {
 	const canary = "nightingale-nightingale"
-	// An address that needs no permission; nobody calls it.
+	// No connection is made to this address.
 	corpus, err := badsecrets.Corpus(badsecrets.Server{URL: goodServer})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range corpus {
 		if tc.Reaches {
-			continue // the target's to judge
+			continue // only the target can refuse this Secret
 		}
 		t.Run(tc.Name, func(t *testing.T) {
 			secret := secretObject(tc.Data(canary))

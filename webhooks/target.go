@@ -22,7 +22,7 @@ func (h *review) validateTarget(c connections) (field.ErrorList, error) {
 	if err != nil || len(errs) > 0 || !h.decision.Allowed() || h.UserInfo.Username == h.options.Identity {
 		return errs, err
 	}
-	// Only a user who may read the Secret gets here, and reads its errors.
+	// Only a user with the right to read the Secret gets here and sees its errors.
 	errs, warnings := c.validateTarget(h.ctx, now, old)
 	h.warnings = append(h.warnings, warnings...)
 	return errs, nil

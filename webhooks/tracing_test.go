@@ -117,7 +117,7 @@ func TestTracing(t *testing.T) {
 	if recorded.Code != http.StatusOK {
 		t.Fatalf("status %d: %s", recorded.Code, recorded.Body)
 	}
-	if err := provider.Shutdown(t.Context()); err != nil { // sends what is left
+	if err := provider.Shutdown(t.Context()); err != nil { // exports the last spans
 		t.Fatal(err)
 	}
 	checkTrace(t, c.received, traceID, serverSpan, traceparent)

@@ -15,7 +15,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// answer is what an API server passes on of a validating webhook's answer.
+// answer is the part of a validating webhook's response that the API server uses.
 type answer struct {
 	Allowed  bool
 	Code     int32
@@ -32,7 +32,7 @@ type cause struct {
 
 var allowed = answer{Allowed: true, Code: http.StatusOK}
 
-// invalid refuses the way the API server does, field by field.
+// invalid returns the denial with field errors.
 func invalid(audit string, causes ...cause) answer {
 	return answer{
 		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Causes: causes,
@@ -237,7 +237,7 @@ func TestValidateNative(t *testing.T) {
 	}
 }
 
-// TestLongWarning cuts a warning where the API server would drop it, or cut it.
+// TestLongWarning: a long warning is cut before the API server would cut or drop it.
 func TestLongWarning(t *testing.T) {
 	for _, shift := range []string{"", "a", "ab"} {
 		hub := []client.Object{target(shift+strings.Repeat("é", 100), nil), target(shift+strings.Repeat("語", 100), nil)}
@@ -312,7 +312,8 @@ func TestValidateWorkload(t *testing.T) {
 	}
 }
 
-// going is an object that is being deleted, and released one that is given up.
+// going adds a deletion timestamp to an object, and released adds the release
+// annotation.
 func going(object string) string {
 	return strings.Replace(object, "metadata: {", `metadata: {deletionTimestamp: "2030-01-01T00:00:00Z", `, 1)
 }
@@ -321,7 +322,8 @@ func released(object string) string {
 	return strings.Replace(object, "metadata: {", `metadata: {annotations: {workload.crossplane.io/release: "true"}, `, 1)
 }
 
-// TestDamagedRecord refuses at the first webhook, which could not go on.
+// TestDamagedRecord: the first webhook denies an object with a malformed record,
+// because it cannot update it.
 func TestDamagedRecord(t *testing.T) {
 	const damaged = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}}`
 	const field = "metadata.annotations[workload.crossplane.io/intent]"
@@ -331,7 +333,7 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestRefusal is what a person reads.
+// TestRefusal compares the whole message.
 func TestRefusal(t *testing.T) {
 	resp := submit(t, front(t), testRequest{path: NativePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: Remote}}}`})
 	const want = `Deployment.apps "web" is invalid: metadata.labels[workload.crossplane.io/schedule]: Unsupported value: "Remote": supported values: "remote", "local"`

@@ -24,8 +24,8 @@ func placed(name, target string) *v1alpha2.KubernetesApplication {
 	}
 }
 
-// moves does for an application that is asked to leave a target what the scheduler
-// does, unless it has to stay.
+// moves has an application leave its target on request, as the scheduler does. An
+// application whose name begins with "stays" cannot move.
 func moves(ctx context.Context, c client.Client, object client.Object) error {
 	app, ok := object.(*v1alpha2.KubernetesApplication)
 	if !ok || app.Annotations[v1alpha1.MoveFromAnnotation] == "" {
@@ -40,15 +40,15 @@ func moves(ctx context.Context, c client.Client, object client.Object) error {
 	return c.Update(ctx, app)
 }
 
-// TestDrainLate drains a target onto which the scheduler puts something just
-// before it sees the cordon: after the drain has listed what is on the target.
+// TestDrainLate drains a target. The scheduler places an application there after the
+// first list of the drain, before it observes the cordon.
 func TestDrainLate(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		here   []client.Object
 		late   string
-		listed int // how many lists after the cordon it comes
-		code   int // 0 is drained
+		listed int // lists after the cordon, before the application is placed
+		code   int // 0 if the target is drained
 	}{
 		"Empty":     {reason: "A list before the cordon is no list of what is there.", late: "web"},
 		"Listed":    {reason: "Nor is one list after the cordon, which the scheduler may not have seen.", late: "web", listed: 1},
@@ -58,7 +58,7 @@ func TestDrainLate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait
+			t.Parallel() // each drain waits for seconds
 			scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
 			eu := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "eu"}}
 			eu.Status.Conditions = []metav1.Condition{{Type: v1alpha1.Synced, Status: metav1.ConditionTrue}}

@@ -19,7 +19,7 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
-// publishes is a target of a namespace that is a cluster, and answers.
+// publishes returns a reachable target of a namespace for a cluster.
 func publishes(namespace, name, cluster string) *v1alpha1.KubernetesTarget {
 	target := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	target.Status.ClusterID = cluster
@@ -40,9 +40,9 @@ func TestDrainDryRun(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		objects   []client.Object
-		forbidden bool // to list other namespaces
+		forbidden bool // the user may not list other namespaces
 		want      []string
-		code      int // 0 is none
+		code      int // 0 if there is no error
 	}{
 		"OtherNamespaces": {
 			reason:  "Applications of other namespaces count where they run on the same cluster.",

@@ -23,7 +23,7 @@ func resource(t *testing.T, text string) *v1alpha1.KubernetesApplicationResource
 	return out
 }
 
-// observed is a resource of which all is shown.
+// observed is a resource with spec.observe: Full.
 const observed = `
 metadata: {name: web-deployment, namespace: shop}
 spec: {template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}, observe: Full}
@@ -175,7 +175,7 @@ status:
 	}
 }
 
-// TestMarksAreComments reads back what is marked, and finds the object.
+// TestMarksAreComments parses the commented YAML, and compares it with the object.
 func TestMarksAreComments(t *testing.T) {
 	r := resource(t, observed)
 	var out bytes.Buffer

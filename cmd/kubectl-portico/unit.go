@@ -97,7 +97,7 @@ func (s *session) getUnit(ctx context.Context, u unit) (client.Object, string, [
 	return resource, nameOf(resource.Spec.TargetRef), resource.Status.Conditions, err
 }
 
-// requestMove asks the scheduler to move a unit off a target, if it is there.
+// requestMove asks the scheduler to move a unit off a target, if the unit is on it.
 func (s *session) requestMove(ctx context.Context, u unit, from string) error {
 	object, target, _, err := s.getUnit(ctx, u)
 	if err != nil || target != from {

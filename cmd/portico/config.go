@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// commandLineOnly are flags that make no sense in a file.
+// commandLineOnly are the flags that are not allowed in a file.
 var commandLineOnly = sets.New("config", "help", "version")
 
-// readConfig sets the flags that a file of options names and the command line
-// does not. It reports everything that is wrong with the file at once.
+// readConfig sets the flags in a file of options. A flag on the command line takes
+// precedence. readConfig returns all errors in the file at once.
 func readConfig(path string, flags *pflag.FlagSet) error {
 	data, err := os.ReadFile(path) //nolint:gosec // the administrator names the file
 	if err != nil {
@@ -37,7 +37,7 @@ func applyConfig(path string, data []byte, flags *pflag.FlagSet) error {
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		return nil // an empty file says nothing
+		return nil // the file is empty
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -68,7 +68,7 @@ func applyConfig(path string, data []byte, flags *pflag.FlagSet) error {
 		case repeated:
 			errs = append(errs, at(key, "%q was given before, on line %d", name, line))
 		case flag.Changed:
-			// given on the command line, which wins
+			// a flag on the command line takes precedence
 		default:
 			if err := set(flags, flag, value); err != nil {
 				errs = append(errs, at(value, "%s: %w", name, err))
@@ -101,7 +101,7 @@ func set(flags *pflag.FlagSet, flag *pflag.Flag, node *yaml.Node) error {
 	return errors.New("want a single value")
 }
 
-// closestOption returns the option whose name takes the fewest edits to reach.
+// closestOption returns the option whose name has the smallest edit distance.
 func closestOption(name string, flags *pflag.FlagSet) string {
 	var names []string
 	flags.VisitAll(func(flag *pflag.Flag) {

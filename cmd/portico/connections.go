@@ -28,7 +28,7 @@ func (s secrets) Secret(ctx context.Context, key types.NamespacedName) (*corev1.
 	return secret, nil
 }
 
-// rules are what connection Secrets are judged by. hubAddresses are those of
+// rules returns the rules for connection Secrets. hubAddresses are the addresses of
 // Service kubernetes.
 func rules(o *Options, hub *rest.Config, hubAddresses []string) credentials.Rules {
 	out := credentials.Rules{AllowLocal: o.AllowLocalTargets, HubHosts: hubAddresses}
@@ -41,8 +41,8 @@ func rules(o *Options, hub *rest.Config, hubAddresses []string) credentials.Rule
 	return out
 }
 
-// hubAddresses returns the addresses of Service kubernetes, at which Pods reach
-// the hub's API server.
+// hubAddresses returns the addresses of Service kubernetes. Pods reach the hub's API
+// server at these addresses.
 //
 // +kubebuilder:rbac:groups="",resources=services,verbs=get
 func hubAddresses(ctx context.Context, hub kubernetes.Interface) ([]string, error) {

@@ -19,17 +19,19 @@ import (
 	"github.com/portico-io/portico/policies/credentials"
 )
 
-// dryRunner ask targets for the webhooks, by the means of the controllers.
+// dryRunner applies objects on targets as a dry run, for the webhooks. It uses the code
+// of the controllers.
 type dryRunner struct{ *dryrun.Runner }
 
-// ResourceOf implements webhooks.Rehearsals.
+// ResourceOf implements webhooks.DryRunner.
 func (dryRunner) ResourceOf(kind kinds.Kind, native *unstructured.Unstructured, application string) (*v1alpha1.KubernetesApplicationResource, error) {
-	// A ServiceAccount's pull secrets are names, which no target refuses.
+	// A dry run does not need the ServiceAccount's pull secrets: the resource only
+	// contains their names, which no target refuses.
 	return intake.ResourceFor(kind, native, application, nil, nil, nil)
 }
 
-// newDryRunner prepares what asks targets. It runs on every replica, because
-// every replica serves webhooks.
+// newDryRunner returns the runner of dry runs. Every replica has one, because every
+// replica serves webhooks.
 func newDryRunner(ctx context.Context, mgr ctrl.Manager, hubID string, connections credentials.Rules, o *Options) (dryRunner, error) {
 	direct := clusters.NewDirectClients(o.DryRunTimeout, o.TargetLimits())
 	informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.KubernetesTarget{})

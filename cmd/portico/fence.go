@@ -18,7 +18,8 @@ import (
 	"github.com/portico-io/portico/controllers/clusters"
 )
 
-// fencing returns the options of the Leases on targets; nil when there are none.
+// fencing returns the options of the Leases on targets, or nil without
+// --target-lease-namespace.
 func fencing(config *rest.Config, o *Options) *clusters.FenceOptions {
 	if o.TargetLeaseNamespace == "" {
 		return nil
@@ -31,8 +32,8 @@ func fencing(config *rest.Config, o *Options) *clusters.FenceOptions {
 	return &clusters.FenceOptions{Namespace: o.TargetLeaseNamespace, Holder: leader.holder, Predecessor: leader.recordHolder}
 }
 
-// leadership records, on the Lease of the leader election, which process leads this
-// hub. The Lease itself names only the one that leads now.
+// leadership records the process that leads this hub, on the Lease of the leader
+// election. The Lease itself only names the current leader.
 type leadership struct {
 	config                  *rest.Config
 	namespace, name, holder string
@@ -42,8 +43,8 @@ type leadership struct {
 	predecessor string
 }
 
-// recordHolder records this process, once, and returns the one that was recorded before.
-// Only the leader calls it.
+// recordHolder records this process once, and returns the process that was recorded
+// before. Only the leader calls it.
 func (l *leadership) recordHolder(ctx context.Context) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -31,8 +31,8 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// overlay is a rendered overlay: the options of its manager, and the namespaces in which
-// the manager may create Secrets; "" for all.
+// overlay is a rendered overlay: the options of its manager, and the namespaces in
+// which the manager may create Secrets. The namespace "" stands for all namespaces.
 type overlay struct {
 	options *Options
 	creates []string
@@ -79,12 +79,12 @@ func renderOverlay(t *testing.T, name string) overlay {
 	return out
 }
 
-// TestDefaultConnection publishes a managed cluster with the options and the rights of an
-// overlay. The target does not name a connection policy.
+// TestDefaultConnection publishes a managed cluster with the options and the rights of
+// an overlay. The target does not set spec.connection.
 func TestDefaultConnection(t *testing.T) {
 	for name, want := range map[string]struct {
 		secret string // namespace of the copy
-		named  bool   // in the target
+		named  bool   // the target has spec.connectionSecretRef
 	}{
 		"default":  {secret: "team", named: true},
 		"hardened": {secret: "portico-system"},
@@ -146,7 +146,7 @@ func TestDefaultConnection(t *testing.T) {
 			if diff := cmp.Diff([]any{[]string{want.secret}, want.named}, []any{copies, target.Spec.ConnectionSecretRef != nil}); diff != "" {
 				t.Errorf("namespaces of copies, and whether the target names one (-want +got):\n%s", diff)
 			}
-			// The target is reached with that copy.
+			// The target is reachable with this copy.
 			key := connections.ConnectionSecret(target)
 			if err := hub.Get(t.Context(), key, &corev1.Secret{}); err != nil || key.Namespace != want.secret {
 				t.Errorf("connection secret %s: %v", key, err)

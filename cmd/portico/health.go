@@ -15,9 +15,9 @@ import (
 	"github.com/portico-io/portico/webhooks/serving"
 )
 
-// gracefulContext returns a context that ends a while after stop does, and tells in the
-// meantime that the process is on its way out: API servers go on calling a
-// webhook until its endpoint is gone from their lists.
+// gracefulContext returns a context that ends after a delay when stop ends. The
+// returned flag is true during the delay. API servers still call the webhooks until the
+// endpoint is removed from their lists.
 func gracefulContext(stop context.Context, delay time.Duration) (context.Context, *atomic.Bool) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(stop))
 	draining := &atomic.Bool{}
@@ -31,8 +31,8 @@ func gracefulContext(stop context.Context, delay time.Duration) (context.Context
 	return ctx, draining
 }
 
-// addChecks makes /healthz and /readyz. A replica is ready when its certificate
-// serves, its caches are full, its policies decide, and it is not on its way out.
+// addChecks adds /healthz and /readyz. A replica is ready when its certificate is
+// trusted, its caches are synced, its policies are loaded, and it is not shutting down.
 func addChecks(mgr ctrl.Manager, certificates serving.Source, policies *policy.Loader, draining *atomic.Bool) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding a health check: %w", err)

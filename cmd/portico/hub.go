@@ -11,7 +11,7 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
-// hubAccess answers the webhooks' questions to the hub.
+// hubAccess implements webhooks.Hub.
 type hubAccess struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 	mapper  meta.RESTMapper
@@ -24,7 +24,7 @@ func (h hubAccess) Resource(ctx context.Context, kind schema.GroupVersionKind) (
 		err     error
 	}
 	found := make(chan answer, 1)
-	go func() { // a mapper knows no deadline
+	go func() { // the mapper does not accept a context
 		mapping, err := h.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		found <- answer{mapping, err}
 	}()

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// currentUser returns the user name under which the API server knows the client.
+// clientUser returns the user name of the client on the hub.
 func clientUser(ctx context.Context, hub kubernetes.Interface) (string, error) {
 	review, err := hub.AuthenticationV1().SelfSubjectReviews().
 		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})

@@ -49,10 +49,10 @@ import (
 	"github.com/portico-io/portico/webhooks/serving"
 )
 
-// stopTimeout is how long open requests and reconciles have to end.
+// stopTimeout is the limit on the time in which open requests and reconciles end.
 const stopTimeout = 30 * time.Second
 
-// run sets up the manager, and runs it until the process is told to stop.
+// run sets up the manager, and runs it until the process gets a signal.
 func run(_ context.Context, o *Options) error {
 	ctx, stopping := gracefulContext(ctrl.SetupSignalHandler(), o.ShutdownDelay)
 	flush, err := setUpTracing(ctx, o)
@@ -102,7 +102,7 @@ func run(_ context.Context, o *Options) error {
 	return nil
 }
 
-// hub is the connection to the hub, with the identities of both ends.
+// hub is the connection to the hub, with the identities of Portico and of the hub.
 type hub struct {
 	config *rest.Config
 	client kubernetes.Interface
@@ -169,7 +169,7 @@ func addServing(mgr ctrl.Manager, certificates serving.Source, clients *serving.
 	return nil
 }
 
-// shared is the part that webhooks and controllers share.
+// shared holds the parts that webhooks and controllers share.
 type shared struct {
 	*hub
 	engine        *engine.Engine
@@ -241,7 +241,7 @@ func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, policyv1alpha1.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
-			panic(err) // two kinds of one name, in this binary
+			panic(err) // this binary registers two types for one kind
 		}
 	}
 	return scheme
@@ -268,13 +268,13 @@ func managerOptions(o *Options, tlsOptions []func(*tls.Config)) ctrl.Options {
 	}
 }
 
-// cacheOptions keep in memory only what Portico works on: of native objects,
-// those that are labelled, and of ReplicaSets, not the Pod templates.
+// cacheOptions restricts the caches to the objects that Portico needs: labelled native
+// objects, and ReplicaSets without their Pod templates.
 func cacheOptions(resync time.Duration) cache.Options {
 	labelled := labels.SelectorFromSet(labels.Set{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote})
 	byObject := map[client.Object]cache.ByObject{
 		&appsv1.ReplicaSet{}: {Label: labelled, Transform: stripTemplate},
-		// Of ServiceAccounts, the image pull secrets.
+		// Of ServiceAccounts, only the image pull secrets are kept.
 		&corev1.ServiceAccount{}: {Transform: stripAccount},
 	}
 	for _, kind := range kinds.All {
@@ -285,9 +285,9 @@ func cacheOptions(resync time.Duration) cache.Options {
 	return cache.Options{SyncPeriod: &resync, DefaultTransform: stripMetadata, ByObject: byObject}
 }
 
-// stripMetadata drops what nobody here reads: managed fields, and of objects of which
-// only the metadata is kept, which are namespaces and Secrets, the record that
-// kubectl apply leaves of everything that was applied.
+// stripMetadata drops metadata that Portico does not read: managed fields, and the
+// annotation of kubectl apply on objects without a type, which are namespaces and
+// Secrets.
 func stripMetadata(object any) (any, error) {
 	if m, err := meta.Accessor(object); err == nil {
 		m.SetManagedFields(nil)
@@ -313,7 +313,8 @@ func stripAccount(object any) (any, error) {
 	return object, nil
 }
 
-// addCaches starts what the webhooks read on every replica, and the indexes.
+// addCaches starts the informers and the indexes of the webhooks. Every replica needs
+// them.
 func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

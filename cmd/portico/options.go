@@ -27,7 +27,7 @@ type Options struct {
 	// Config is a file of further options.
 	Config string
 
-	// Hub: the cluster that people apply to, and where Portico runs.
+	// Hub: the cluster that users apply to, and that Portico runs on.
 	Kubeconfig   string
 	Namespace    string
 	Identity     string
@@ -71,7 +71,7 @@ type Options struct {
 	ExpiryWarning     time.Duration
 	DefaultConnection string
 
-	// Serving: probes, metrics and the way out.
+	// Serving: probes, metrics, profiles and shutdown.
 	MetricsBindAddress     string
 	HealthProbeBindAddress string
 	ProfilingBindAddress   string
@@ -140,14 +140,14 @@ func (o *Options) AddFlags(to *pflag.FlagSet) cliflag.NamedFlagSets {
 	return groups
 }
 
-// Complete fills in what follows from other options.
+// Complete sets the options that follow from other options.
 func (o *Options) Complete() {
 	if len(o.CertificateDNSNames) == 0 {
 		o.CertificateDNSNames = []string{serving.ServiceName(webhookService, o.Namespace)}
 	}
 }
 
-// RESTConfig returns access to the hub.
+// RESTConfig returns the connection to the hub.
 func (o *Options) RESTConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -160,12 +160,12 @@ func (o *Options) RESTConfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Connections returns where the copies of managed clusters' connections are kept.
+// Connections returns the location of the copies of managed clusters' connections.
 func (o *Options) Connections() connectionsecret.Options {
 	return connectionsecret.Options{Namespace: o.Namespace, Connection: v1alpha1.ConnectionPolicy(o.DefaultConnection)}
 }
 
-// TargetLimits returns what one target may send.
+// TargetLimits returns the limits on the responses of one target.
 func (o *Options) TargetLimits() limits.Limits {
 	return limits.Limits{
 		Objects: o.TargetMaxObjects, CacheBytes: o.TargetMaxCacheBytes, TotalCacheBytes: o.TargetsMaxCacheBytes,

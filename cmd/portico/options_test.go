@@ -174,7 +174,7 @@ func TestApplyConfig(t *testing.T) {
 		reason string
 		args   []string
 		file   string
-		want   func(*Options) // unless there are errors
+		want   func(*Options) // nil if there are errors
 		errs   []string
 	}{
 		"Empty": {
@@ -304,8 +304,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestManifests keeps the Deployment in config, and these options, on the same
-// flags, ports and times.
+// TestManifests compares the flags, ports and times in config with the options.
 func TestManifests(t *testing.T) {
 	root, err := cluster.RepoRoot()
 	if err != nil {
@@ -365,7 +364,7 @@ func TestTracingOptions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		endpoint string
 		rate     int32
-		want     string // the flag with an error
+		want     string // the name of the flag with an error
 	}{
 		"Off":      {},
 		"On":       {endpoint: "collector:4317", rate: 1_000_000},

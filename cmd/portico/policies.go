@@ -6,7 +6,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// policyOutput logs what policies print.
+// policyOutput writes the output of the policies' print calls to the log.
 type policyOutput struct{}
 
 // Write implements io.Writer. Each call is one line.

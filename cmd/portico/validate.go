@@ -168,7 +168,8 @@ func isHost(name string) bool {
 	return net.ParseIP(name) != nil || len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
-// validBindAddress accepts what controller-runtime does: host:port, or 0 for off.
+// validBindAddress accepts the addresses that controller-runtime accepts: host:port, or
+// 0 to disable the server.
 func validBindAddress(address string) error {
 	if address == "0" {
 		return nil
@@ -186,8 +187,8 @@ func validBindAddress(address string) error {
 	return nil
 }
 
-// validLoopbackAddress accepts addresses that only this machine reaches, because
-// profiles are served without authentication.
+// validLoopbackAddress accepts loopback addresses only, because profiles are served
+// without authentication.
 func validLoopbackAddress(address string) error {
 	if err := validBindAddress(address); err != nil || address == "0" {
 		return err

@@ -103,7 +103,7 @@ func labelsFromClaim(target *v1alpha1.KubernetesTarget) sets.Set[string] {
 		}
 		var fields fieldpath.Set
 		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			continue // of a form we do not know, so not written by us
+			continue // another format, which Portico does not write
 		}
 		labels := fieldpath.MakePathOrDie("metadata", "labels")
 		fields.WithPrefix(labels[0]).WithPrefix(labels[1]).Iterate(func(path fieldpath.Path) {

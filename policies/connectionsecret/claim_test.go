@@ -73,8 +73,8 @@ spec: {writeConnectionSecretToRef: {name: demo-creds}}
 	}
 }
 
-// TestProposed is about which changes of a claim change its target. What the
-// target is like is TargetForClaim's to say.
+// TestProposed tests which changes of a claim change its target. TestTargetForClaim
+// tests the target itself.
 func TestProposed(t *testing.T) {
 	const (
 		head   = "apiVersion: compute.crossplane.io/v1alpha1\nkind: KubernetesCluster\n"

@@ -88,7 +88,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestCopyKey holds names to what the API server accepts, and apart.
+// TestCopyKey: names are valid, and different for different targets.
 func TestCopyKey(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"dev", strings.Repeat("a", 252) + "b", strings.Repeat("a", 252) + "c", strings.Repeat("a", 243)} {

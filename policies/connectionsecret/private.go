@@ -16,9 +16,9 @@ import (
 
 // Options are the options of the copies of managed clusters' connections.
 type Options struct {
-	// Namespace that Portico runs in, which has the private copies.
+	// Namespace is Portico's own namespace, which contains the private copies.
 	Namespace string
-	// Connection of targets that say nothing themselves. Default: Copy.
+	// Connection applies to targets without spec.connection. Default: Copy.
 	Connection v1alpha1.ConnectionPolicy
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// TestConnectionSecret says which Secret a target is reached with.
+// TestConnectionSecret tests which Secret contains the connection of a target.
 func TestConnectionSecret(t *testing.T) {
 	const cluster = "clusterRef: {apiVersion: compute.gcp.crossplane.io/v1alpha3, kind: GKECluster, name: dev}"
 	head := "metadata: {namespace: team, name: dev, uid: the-target}\nspec: {"
@@ -41,7 +41,8 @@ func TestConnectionSecret(t *testing.T) {
 	}
 }
 
-// TestPrivateCopy is told apart from those of others, and leads back to its target.
+// TestPrivateCopy: a private copy is distinguished from the Secrets of others, and
+// names its target.
 func TestPrivateCopy(t *testing.T) {
 	o := Options{Namespace: "portico-system", Connection: v1alpha1.ConnectionPrivate}
 	now := read[v1alpha1.KubernetesTarget](t, target)

@@ -27,8 +27,8 @@ func (c *Connection) ClusterID() string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// Digest tells one connection from another, without revealing it. It covers the
-// cluster, the credential and the additional texts.
+// Digest distinguishes two connections without revealing them. It covers the cluster,
+// the credential and the additional texts.
 func (c *Connection) Digest(more ...string) string {
 	return Digest(map[string][]byte{
 		v1alpha1.SecretEndpoint:   []byte(c.Config.Host),

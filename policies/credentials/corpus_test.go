@@ -7,8 +7,8 @@ import (
 	"github.com/portico-io/portico/test/badsecrets"
 )
 
-// TestCorpus refuses each Secret twice, with another canary in it, and wants
-// the same words: an error that depends on a value tells of it.
+// TestCorpus validates each Secret with two different values. The errors must be equal:
+// an error that depends on a value reveals the value.
 func TestCorpus(t *testing.T) {
 	certificate, _ := pair(t)
 	corpus, err := badsecrets.Corpus(badsecrets.Server{URL: "https://127.0.0.1:6443", CA: []byte(certificate)})

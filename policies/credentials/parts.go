@@ -36,8 +36,8 @@ type parts struct {
 	token      part
 	username   part
 	password   part
-	hub        bool   // the server is the hub, by Portico's own choice
-	choices    string // the credentials there can be, by their names here
+	hub        bool   // Portico itself set the hub as server
+	choices    string // the names of the possible credentials, in this form
 }
 
 // invalid returns a problem that does not quote the value.
@@ -65,11 +65,11 @@ func (p parts) newConnection(r Rules) (*Connection, field.ErrorList) {
 	if ends := tokenExpiry(config.BearerToken); !ends.IsZero() && (expiry.IsZero() || ends.Before(expiry)) {
 		expiry = ends
 	}
-	if _, err := rest.TLSConfigFor(config); err != nil { // judged above, all but what nobody thought of
+	if _, err := rest.TLSConfigFor(config); err != nil { // all known problems are reported above
 		return nil, field.ErrorList{invalid(p.root, "its certificates and key do not make a usable connection")}
 	}
 	hostname := host
-	if u, err := url.Parse(config.Host); err == nil { // it was judged above
+	if u, err := url.Parse(config.Host); err == nil { // the URL was validated above
 		hostname = u.Hostname()
 	}
 	return &Connection{Config: config, Host: host, Expiry: expiry, AddressRules: r.addressRules(hostname, p.hub)}, nil
@@ -118,7 +118,7 @@ func isLocalHost(host string) bool {
 
 func (p parts) validateCA() field.ErrorList {
 	if !p.ca.isSet() || x509.NewCertPool().AppendCertsFromPEM(p.ca.value) {
-		return nil // without one, the authorities of Portico's own system decide
+		return nil // without a CA, the system's trusted CAs apply
 	}
 	return field.ErrorList{invalid(p.ca.path, "holds no certificate in PEM form"+encodingHint(p.ca.value))}
 }

@@ -111,8 +111,8 @@ func (r Rules) fromKeys(data map[string][]byte, path *field.Path) (parts, field.
 	return p, field.ErrorList{field.Required(path, fmt.Sprintf("it has neither key %s nor key %s", v1alpha1.SecretKubeconfig, v1alpha1.SecretEndpoint))}
 }
 
-// Digest tells one Secret's data from another, without revealing it. It covers the
-// data and the additional texts.
+// Digest distinguishes the data of two Secrets without revealing it. It covers the data
+// and the additional texts.
 func Digest(data map[string][]byte, more ...string) string {
 	hash := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(data)) {

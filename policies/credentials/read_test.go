@@ -36,7 +36,7 @@ func pair(t testing.TB) (certificate, key string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }
 
-// kubeconfig returns one with the lines of its cluster and its user.
+// kubeconfig returns a kubeconfig with the given lines in its cluster and its user.
 func kubeconfig(cluster, user string) map[string]string {
 	return map[string]string{"kubeconfig": `
 apiVersion: v1
@@ -119,7 +119,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// connection is the part of a rest.Config that a Secret decides.
+// connection returns the fields of a rest.Config that depend on the Secret.
 func connection(c *rest.Config) map[string]any {
 	return map[string]any{
 		"host": c.Host, "user": c.Username, "password": c.Password, "token": c.BearerToken, "server": c.ServerName,
@@ -129,8 +129,8 @@ func connection(c *rest.Config) map[string]any {
 	}
 }
 
-// FuzzRead looks for a file that the parser cannot bear, or that an accepted
-// connection reads more than the file from.
+// FuzzRead searches for a file that makes the parser fail, or for an accepted
+// connection that reads local files.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(kubeconfig(`server: "https://eu-1.example.org"`, "token: t")["kubeconfig"]))
 	f.Add([]byte("{users: [{name: me}], clusters: [null], contexts: [{context: null}]}"))

@@ -62,12 +62,12 @@ func TestServiceAccountToken(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
-	certificate, key := pair(t) // of an hour
+	certificate, key := pair(t) // valid for an hour
 	expiring, late := time.Now().Add(time.Minute).Truncate(time.Second), time.Now().Add(48*time.Hour)
 	cases := map[string]struct {
 		reason string
 		secret map[string]string
-		within time.Duration // 0: unknown
+		within time.Duration // 0 means unknown
 	}{
 		"Opaque":      {reason: "A token that says nothing says nothing of its end.", secret: map[string]string{"token": "opaque"}},
 		"Token":       {reason: "A JSON Web Token tells.", secret: map[string]string{"token": jwt(fmt.Sprintf(`{"exp":%d}`, expiring.Unix()))}, within: time.Minute},

@@ -26,7 +26,7 @@ func New(policies *engine.Engine, porticoNamespace string) *Evaluator {
 	return &Evaluator{engine: policies, exemptNamespace: porticoNamespace, metrics: newMetrics()}
 }
 
-// Caller identifies the reason for an evaluation in the log.
+// Caller identifies, in the log, the component and the request of an evaluation.
 type Caller struct {
 	// ID of the decision: that of the API request, or of the controller's reconcile.
 	ID string
@@ -37,7 +37,7 @@ type Caller struct {
 }
 
 // Applies tells whether there are policies of a type, and the namespace is not exempt.
-// If not, no question has to be built.
+// Otherwise no question has to be built.
 func (a *Evaluator) Applies(t policyv1alpha1.PolicyType, namespace string) bool {
 	return namespace != a.exemptNamespace && a.engine.HasPolicies(t)
 }

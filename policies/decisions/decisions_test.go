@@ -61,8 +61,8 @@ const (
 	errs     = `deny contains {"code": "No", "msg": "no"} if units.parse_bytes("12 parsecs") > 10` + "\n"
 )
 
-// What was decided is in the log and in the metrics, and what was in the object
-// is not.
+// TestRecord: decisions are in the log and in the metrics. The content of the object is
+// not.
 func TestRecord(t *testing.T) {
 	var lines []string
 	log := func(verbosity int) logr.Logger {
@@ -115,7 +115,8 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// recorded are metrics as text, with the number of what was timed.
+// recorded returns the metrics as text. For a histogram it returns the number of
+// observations.
 func recorded(t *testing.T, a *Evaluator) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -138,7 +139,8 @@ func recorded(t *testing.T, a *Evaluator) []string {
 	return out
 }
 
-// What was allowed is recorded only to who wants to know.
+// TestAllowedIsQuiet: a decision that allows the object is only logged at a higher
+// verbosity.
 func TestAllowedIsQuiet(t *testing.T) {
 	a := evaluator(t, scheduling("denies", denies+"\n", ""), scheduling("kind", `deny contains {"code": "A", "msg": "no"} if input.object.kind == "Pod"`+"\n", ""))
 	for verbosity, want := range map[int]int{0: 1, 2: 2} {
@@ -209,7 +211,7 @@ func TestPublish(t *testing.T) {
 	now := withSecret(of("shop", "eu", "one"))
 	others := []v1alpha1.KubernetesTarget{now, withSecret(of("blog", "secret", "")), of("shop", "us", ""), of("bank", "eu", "one"), of("bank", "us", "two"), of("blog", "eu", "")}
 	q := PublishQuestion(input.Request{Operation: "CREATE"}, &now, nil, NamespaceFromMetadata("shop", &metav1.ObjectMeta{}), others)
-	// The index finds the same targets, some of them twice.
+	// The index returns the same targets, and some of them twice.
 	related, err := ListRelatedTargets(&now, func(key string) ([]v1alpha1.KubernetesTarget, error) {
 		var out []v1alpha1.KubernetesTarget
 		for i := range others {

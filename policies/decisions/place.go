@@ -21,24 +21,23 @@ import (
 // controller acts on an object, or in an audit.
 const AuditOperation = "AUDIT"
 
-// SchedulingContext is where objects of one application could run.
+// SchedulingContext describes the targets for the objects of one application.
 type SchedulingContext struct {
-	// Namespace of the hub they are in.
+	// Namespace is the namespace of the objects on the hub.
 	Namespace *corev1.Namespace
-	// Application they belong to. Once it has a target they run there, and
-	// policies see that target alone.
+	// Application of the objects. If it has a target, policies see only this target.
 	Application input.Application
-	// Selector of targets of the application.
+	// Selector is the target selector of the application.
 	Selector labels.Selector
 	// Targets of the namespace.
 	Targets []v1alpha1.KubernetesTarget
-	// Placed counts, by target, the resources that are on it already.
+	// Placed is the number of resources on each target.
 	Placed map[string]int
 }
 
 // Question returns the question whether an object may run, and where.
 func (p SchedulingContext) Question(request input.Request, object, old *unstructured.Unstructured) engine.Question {
-	request.Namespace = p.Namespace.Name // not the one on the target, which a template names
+	request.Namespace = p.Namespace.Name // a template may name another namespace, which is that on the target
 	q := engine.Question{Type: policyv1alpha1.Scheduling, Question: input.Question{
 		Request: request, Object: object, OldObject: old,
 		Namespace: p.Namespace, Application: p.Application, Placed: p.Placed,
@@ -70,8 +69,8 @@ func ListRelatedTargets(target *v1alpha1.KubernetesTarget, list func(key string)
 	return out, nil
 }
 
-// PublishQuestion returns the question whether a target may be published. Of the others, the policies
-// see each target once that is related to it.
+// PublishQuestion returns the question whether a target may be published. Policies see
+// every related target once.
 func PublishQuestion(request input.Request, target, old *v1alpha1.KubernetesTarget, namespace *corev1.Namespace, others []v1alpha1.KubernetesTarget) engine.Question {
 	q := engine.Question{Type: policyv1alpha1.Publish, Question: input.Question{
 		Request: request, Target: target, OldTarget: old, Namespace: namespace,

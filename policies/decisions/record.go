@@ -14,11 +14,11 @@ type Result string
 
 // The results, as they are in the log, in metrics and in audit annotations.
 const (
-	Error   Result = "error" // it could not be evaluated
+	Error   Result = "error" // the evaluation failed
 	Deny    Result = "deny"
 	Exclude Result = "exclude"
 	Warn    Result = "warn"
-	Audit   Result = "audit" // it found something, which is only recorded
+	Audit   Result = "audit" // a finding that is only recorded
 	Allow   Result = "allow"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// Messages are findings as texts for users.
+// Messages formats findings for users.
 func Messages(findings []engine.Finding) []string {
 	lines := make([]string, 0, len(findings))
 	for _, f := range findings {
@@ -18,19 +18,19 @@ func Messages(findings []engine.Finding) []string {
 	return lines
 }
 
-// EvaluationFailed reports whether all denials come from policies that could not be
-// evaluated: then the request is not at fault.
+// EvaluationFailed reports whether all denials come from failed evaluations. Then the
+// object is not the cause.
 func EvaluationFailed(denied []engine.Finding) bool {
 	return len(denied) > 0 && !slices.ContainsFunc(denied, func(f engine.Finding) bool { return !IsFailure(f) })
 }
 
-// IsFailure reports whether a finding is of a policy that could not be evaluated.
+// IsFailure reports whether a finding comes from a failed evaluation.
 func IsFailure(f engine.Finding) bool {
 	return f.Code == engine.CodePolicyError || f.Code == engine.CodePolicyTimeout || f.Code == engine.CodePolicyBroken
 }
 
-// ExclusionReasons returns the reasons why targets are not eligible, by target, as the end
-// of a sentence about it.
+// ExclusionReasons returns the reasons why targets are not eligible, by target. Each
+// reason is the end of a sentence about the target.
 func ExclusionReasons(excluded []engine.Finding) map[string]string {
 	if len(excluded) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func ExclusionReasons(excluded []engine.Finding) map[string]string {
 	return out
 }
 
-// FindingsAbout are the findings about one target.
+// FindingsAbout returns the findings about one target.
 func FindingsAbout(target string, excluded []engine.Finding) []engine.Finding {
 	var out []engine.Finding
 	for _, f := range excluded {
@@ -84,9 +84,10 @@ func PrefixFields(path string, findings []engine.Finding) []engine.Finding {
 }
 
 const (
-	// maxWarning is how long a warning may be for a person to read it whole.
+	// maxWarning is the maximal length of a warning. An API server does not cut warnings
+	// of this length.
 	maxWarning = 200
-	// maxWarnings is how many of that length an API server passes on.
+	// maxWarnings is the number of warnings of this length that an API server passes on.
 	maxWarnings = 16
 )
 

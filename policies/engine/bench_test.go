@@ -16,8 +16,8 @@ import (
 	"github.com/portico-io/portico/policies/input"
 )
 
-// processor is the time this process has been computing: what a decision costs,
-// however busy the machine is.
+// processor returns the processor time of this process, which does not depend on the
+// load of the machine.
 func processor() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -26,12 +26,13 @@ func processor() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// decide measures decisions, and reports their percentiles and what they cost.
+// decide measures decisions, and reports percentiles of their duration and their
+// processor time.
 func decide(b *testing.B, e *Engine, q Question) {
 	b.Helper()
 	b.ReportAllocs()
 	var took []time.Duration
-	e.Decide(context.Background(), q) // the first converts the targets
+	e.Decide(context.Background(), q) // the first decision converts the targets
 	computing := processor()
 	for b.Loop() {
 		started := time.Now()
@@ -61,7 +62,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// An ordinary decision: a thousand targets, of which a selector leaves ten.
+// BenchmarkDecideWithSelector measures a common decision: a selector matches ten of a
+// thousand targets.
 func BenchmarkDecideWithSelector(b *testing.B) {
 	e := New(Options{})
 	apply(b, e, benchPolicies(1)...)
@@ -80,7 +82,7 @@ func BenchmarkDecidePublish(b *testing.B) {
 	}})
 }
 
-// The shipped policies, all of them, as they are by default.
+// BenchmarkDecideShipped measures all shipped policies with their defaults.
 func BenchmarkDecideShipped(b *testing.B) {
 	for _, targets := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("targets=%d", targets), func(b *testing.B) {
@@ -91,7 +93,7 @@ func BenchmarkDecideShipped(b *testing.B) {
 	}
 }
 
-// What kubectl apply of a policy waits for.
+// BenchmarkCheck measures the part of kubectl apply of a policy that the engine takes.
 func BenchmarkCheck(b *testing.B) {
 	e := New(Options{})
 	e.Replace(context.Background(), shipped(b))
@@ -115,7 +117,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// One policy changes, among few and among many.
+// BenchmarkReload measures the change of one policy in a small and in a large set.
 func BenchmarkReload(b *testing.B) {
 	for _, policies := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("policies=%d", policies), func(b *testing.B) {
@@ -150,7 +152,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// Decisions go on while policies change as fast as they can be compiled.
+// BenchmarkDecideWhileReloading measures decisions while policies change continuously.
 func BenchmarkDecideWhileReloading(b *testing.B) {
 	e := New(Options{Timeout: time.Minute})
 	e.Replace(context.Background(), benchPolicies(10))

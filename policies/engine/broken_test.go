@@ -18,14 +18,14 @@ import (
 
 var update = flag.Bool("update", false, "write what policies are refused with to testdata")
 
-// broken is one policy of testdata/broken: why it is there, its modules, and
-// what its author is told. The lines that are wrong end in "# WRONG".
+// broken is one policy of testdata/broken: the reason of the test, the modules, and the
+// expected problems. The wrong lines end in "# WRONG".
 type broken struct {
 	reason  string
 	policy  *policyv1alpha1.Policy
 	desired string
 	wrong   []string
-	source  string // all but want
+	source  string // the file without the expected problems
 	modules map[string]string
 }
 
@@ -74,8 +74,8 @@ func brokenFiles(t testing.TB) []string {
 	return files
 }
 
-// Every broken policy is refused, with each line that is wrong and no other,
-// and in these words.
+// TestBrokenPolicies compares the problems of each broken policy with its file. Every
+// wrong line has a problem, and no other line has one.
 func TestBrokenPolicies(t *testing.T) {
 	e := New(Options{})
 	apply(t, e, library("known", "yes := true\n"))

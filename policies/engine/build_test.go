@@ -21,7 +21,7 @@ const header = "package scheduling.example\n\nimport rego.v2\n\n"
 
 type option func(*policyv1alpha1.Policy)
 
-// policy builds a Scheduling policy of one module.
+// policy returns a Scheduling policy with one module.
 func policy(name, body string, options ...option) *policyv1alpha1.Policy {
 	p := &policyv1alpha1.Policy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -72,7 +72,7 @@ func module(file, source string) option {
 	return func(p *policyv1alpha1.Policy) { p.Spec.Modules[file] = source }
 }
 
-// denies is a rule that denies everything with a code.
+// denies returns a rule that denies every object with a code.
 func denies(code string) string {
 	return fmt.Sprintf("deny contains {\"code\": %q, \"msg\": \"no\"}\n", code)
 }
@@ -112,7 +112,7 @@ func scheduling(targets ...*workloadv1alpha1.KubernetesTarget) Question {
 	}}
 }
 
-// apply puts policies in force, all of which must be good.
+// apply applies policies without problems to an engine.
 func apply(t testing.TB, e *Engine, policies ...*policyv1alpha1.Policy) {
 	t.Helper()
 	for _, p := range policies {

@@ -16,7 +16,7 @@ import (
 	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// evaluated returns the policies of a decision that were evaluated for it.
+// evaluated returns the policies of a decision whose outputs were not reused.
 func evaluated(d *Decision) string {
 	var names []string
 	for _, e := range d.Evaluations {
@@ -27,7 +27,7 @@ func evaluated(d *Decision) string {
 	return strings.Join(names, " ")
 }
 
-// TestReuse puts a question, changes one part of it, and puts it again. Only the
+// TestReuse evaluates a question, changes one part of it, and evaluates it again. Only
 // policies that read the changed part are evaluated.
 func TestReuse(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -144,7 +144,7 @@ func TestReuseOfPolicies(t *testing.T) {
 	}
 }
 
-// TestFailuresAreNotReused evaluates a policy again that failed.
+// TestFailuresAreNotReused evaluates a policy again after a failure.
 func TestFailuresAreNotReused(t *testing.T) {
 	e := New(Options{Timeout: time.Minute, MaxConcurrent: 1})
 	apply(t, e, policy("fails", "deny contains {\"code\": \"A\", \"msg\": \"no\"} if 1 / count({x | x := input.targets[_]}) > 5\n"), policy("loops", hostile["loop"]))

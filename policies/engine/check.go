@@ -21,17 +21,17 @@ import (
 
 // Report is the result of checking a policy.
 type Report struct {
-	// Policy is its name.
+	// Policy is the name of the policy.
 	Policy string
-	// Revision names its content.
+	// Revision identifies the content of the policy.
 	Revision string
-	// Problems keep it from being used. They are sorted by place.
+	// Problems prevent the use of the policy. They are sorted by position.
 	Problems []Problem
-	// Warnings do not keep it from being used.
+	// Warnings do not prevent the use of the policy.
 	Warnings []Problem
-	// Tests are its own tests; nil when they could not be run.
+	// Tests are the policy's own tests; nil if they could not be run.
 	Tests []Test
-	// Summary counts the tests for status; nil when they could not be run.
+	// Summary counts the tests for the status; nil if they could not be run.
 	Summary *policyv1alpha1.PolicyTests
 }
 
@@ -41,7 +41,7 @@ func (r Report) OK() bool { return len(r.Problems) == 0 }
 // Compiled reports whether the policy compiles, also when its tests fail.
 func (r Report) Compiled() bool { return r.Summary != nil }
 
-// Dependents are the policies that would break, by name.
+// Dependents returns the names of the policies that would break.
 func (r Report) Dependents() []string {
 	var names []string
 	for _, p := range r.Problems {
@@ -52,7 +52,7 @@ func (r Report) Dependents() []string {
 	return names
 }
 
-// Err is all problems as one error, nil when there are none.
+// Err returns all problems as one error; nil if there are none.
 func (r Report) Err() error {
 	if r.OK() {
 		return nil
@@ -64,17 +64,17 @@ func (r Report) Err() error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// revisionLength is enough for content never to be mistaken, and short enough
-// for a column.
+// revisionLength is long enough to avoid equal revisions of different contents, and
+// short enough for a column.
 const revisionLength = 12
 
-// Revision names the content of a policy. Two policies with the same revision
-// decide the same.
+// Revision identifies the content of a policy. Two policies with the same revision have
+// the same decisions.
 func Revision(spec policyv1alpha1.PolicySpec) string {
 	defaulted := *spec.DeepCopy()
 	setDefaults(&defaulted)
 	content, err := json.Marshal(defaulted)
-	if err != nil { // parameters that are no JSON
+	if err != nil { // the parameters are not valid JSON
 		content = fmt.Appendf(nil, "%#v", defaulted)
 	}
 	return contentHash(content)
@@ -103,13 +103,14 @@ type compiled struct {
 	parameters     *ast.Term
 	weight         float64
 	query          rego.PreparedEvalQuery
-	// pkg and modules are imported by other policies, if this is a Library.
+	// pkg and modules are the package and the modules of a Library, which other policies
+	// import.
 	pkg     ast.Ref
 	modules modules
-	// libraries are the Libraries it is compiled with.
+	// libraries are the names of the imported Libraries.
 	libraries []string
 	slowLimit *slowLimit
-	// reads and identity decide when outputs are reused.
+	// reads and identity decide whether outputs are reused.
 	reads    reuse.Reads
 	identity reuse.Digest
 }
@@ -174,7 +175,7 @@ func (out *compiled) compile(ctx context.Context, report *Report, all modules, l
 	problems := c.compile(out.modules.with(imported), text)
 	if c.typed {
 		sound := out.modules
-		if c.Failed() { // nothing depends on the entry points that do not compile
+		if c.Failed() { // no other rule depends on the entry points with errors
 			sound = sound.withoutEntryPointsAt(problems)
 		}
 		problems = append(problems, checkOutputs(spec.Type, out.pkg, c, sound, imported, text)...)
@@ -184,7 +185,7 @@ func (out *compiled) compile(ctx context.Context, report *Report, all modules, l
 	compiles := len(report.Problems)+len(problems) == 0
 	report.add(problems...)
 	if len(c.Errors) > 0 && len(all) == len(out.modules) {
-		return // no test file has anything to add
+		return // test files add nothing to these problems
 	}
 
 	tests, coverage, problems := runTests(ctx, spec.Type, all, imported, text)
@@ -210,8 +211,7 @@ func (out *compiled) compile(ctx context.Context, report *Report, all modules, l
 	}
 }
 
-// prepareQuery prepares a query for the entry points that exist, and for no other rule
-// of the package.
+// prepareQuery prepares a query for the existing entry points.
 func prepareQuery(ctx context.Context, c *ast.Compiler, t policyv1alpha1.PolicyType, pkg ast.Ref, m modules) (rego.PreparedEvalQuery, error) {
 	var fields []string
 	for _, name := range entryPoints[t] {
@@ -222,7 +222,7 @@ func prepareQuery(ctx context.Context, c *ast.Compiler, t policyv1alpha1.PolicyT
 	return rego.New(
 		rego.Query("{"+strings.Join(fields, ", ")+"}"),
 		rego.Compiler(c),
-		rego.StrictBuiltinErrors(true), // else an error in a deny rule allows
+		rego.StrictBuiltinErrors(true), // otherwise an error in a deny rule would allow the object
 	).PrepareForEval(ctx)
 }
 
@@ -236,8 +236,8 @@ func parametersOf(spec policyv1alpha1.PolicySpec) (*ast.Term, error) {
 	return input.Term(values), nil
 }
 
-// importedLibraries returns the libraries that modules refer to, directly or not, by
-// name, and their modules.
+// importedLibraries returns the libraries that modules import, directly or not, by
+// name, with their modules.
 func importedLibraries(m modules, libraries map[string]*compiled, self string) ([]string, modules) {
 	used := map[string]bool{}
 	imported := modules{}
@@ -261,7 +261,7 @@ func importedLibraries(m modules, libraries map[string]*compiled, self string) (
 }
 
 func refersTo(module *ast.Module, pkg ast.Ref) bool {
-	// A library with the same package is found as well, to be refused.
+	// A library with the same package is found too, so that it is refused.
 	found := module.Package.Path.Equal(pkg)
 	ast.WalkRefs(module, func(ref ast.Ref) bool {
 		if !found && ref.HasPrefix(ast.DefaultRootRef) {

@@ -13,13 +13,14 @@ import (
 	"github.com/portico-io/portico/policies/input"
 )
 
-// maxSource bounds the work of the compiler for one policy.
+// maxSource limits the size of a policy, and so the time of its compilation.
 const maxSource = 256 << 10
 
-// capabilities are the built-ins a policy may call: those whose result depends on
-// their arguments alone, and the clock, which is read once for a decision. It is
-// a rule and not a list, so that a new release of OPA cannot open a hole.
-// Ranges are out because they turn one number, or one network, into millions.
+// capabilities are the built-in functions that a policy may call: functions whose
+// result depends only on their arguments, and the clock, which has one value for a
+// decision. It is a rule and not a list, so that a new release of OPA cannot add an
+// unsafe function. Ranges are excluded because they turn one number or one network into
+// millions of values.
 var capabilities = sync.OnceValue(func() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
 	c.Builtins = slices.DeleteFunc(slices.Clone(c.Builtins), func(b *ast.Builtin) bool {
@@ -27,12 +28,12 @@ var capabilities = sync.OnceValue(func() *ast.Capabilities {
 			strings.HasPrefix(b.Name, "numbers.range") || b.Name == ast.NetCIDRExpand.Name ||
 			b.Name == ast.RegoParseModule.Name || b.Name == ast.Trace.Name
 	})
-	c.AllowNet = []string{} // no schema from elsewhere either
+	c.AllowNet = []string{} // no schema from a remote host
 	return c
 })
 
-// builtins are all of OPA's, to distinguish one that is not allowed from one that is
-// misspelt.
+// builtins are all functions of OPA. They distinguish a forbidden function from a
+// misspelt one.
 var builtins = func() map[string]bool {
 	names := map[string]bool{}
 	for _, b := range ast.CapabilitiesForThisVersion().Builtins {
@@ -41,7 +42,7 @@ var builtins = func() map[string]bool {
 	return names
 }()
 
-// schemas types `input` in every module, without an annotation by the author. A
+// schemas gives `input` a type in every module, without an annotation by the author. A
 // Library has no schema: its references are checked with the policy that imports it.
 var schemas = func() map[policyv1alpha1.PolicyType]*ast.SchemaSet {
 	sets := map[policyv1alpha1.PolicyType]*ast.SchemaSet{}
@@ -56,7 +57,7 @@ var schemas = func() map[policyv1alpha1.PolicyType]*ast.SchemaSet {
 // modules are parsed files by name.
 type modules map[string]*ast.Module
 
-// parseModules reads every file, and returns the problems of all of them.
+// parseModules parses all files, and returns the problems of all of them.
 func parseModules(text sources) (modules, []Problem) {
 	size := 0
 	for _, source := range text {
@@ -90,9 +91,9 @@ func parseFile(file, source string) (*ast.Module, error) {
 // maxPasses bounds the number of times a policy is parsed to find more mistakes.
 const maxPasses = 20
 
-// parseProblems are the problems of one file. The parser stops at the first; to
-// find the others, the rule with the mistake is blanked out and the file read
-// again.
+// parseProblems returns the problems of one file. The parser stops at the first
+// problem. To find the others, parseProblems blanks the rule with the problem, and
+// parses the file again.
 func (s sources) parseProblems(file string, err error) []Problem {
 	var problems []Problem
 	lines := strings.Split(s[file], "\n")
@@ -102,7 +103,7 @@ func (s sources) parseProblems(file string, err error) []Problem {
 			break
 		}
 		if len(problems) > 0 && found[0].Line == 0 {
-			break // there is nothing left
+			break // no rule is left to blank
 		}
 		s.moveToLastText(&found[0])
 		problems = append(problems, found[0])
@@ -114,8 +115,8 @@ func (s sources) parseProblems(file string, err error) []Problem {
 	return problems
 }
 
-// moveToLastText moves a problem at the end of a file to the last line with
-// something in it.
+// moveToLastText moves a problem at the end of a file to the last line that is not
+// empty.
 func (s sources) moveToLastText(p *Problem) {
 	if p.Column > 0 && strings.TrimSpace(p.Source) != "" {
 		return
@@ -127,8 +128,8 @@ func (s sources) moveToLastText(p *Problem) {
 	}
 }
 
-// blankRule empties the lines of the rule that a line is part of: from one that
-// begins in the first column to the next.
+// blankRule empties the lines of the rule that contains a line. A rule begins at a line
+// with text in the first column.
 func blankRule(lines []string, line int) bool {
 	begins := func(i int) bool { return lines[i] != "" && !strings.ContainsRune(" \t\r}])#", rune(lines[i][0])) }
 	first := min(line, len(lines)) - 1
@@ -147,7 +148,7 @@ func blankRule(lines []string, line int) bool {
 
 func isTest(file string) bool { return strings.HasSuffix(file, "_test.rego") }
 
-// rules returns the modules that are not tests.
+// rules returns the modules without tests.
 func (m modules) rules() modules {
 	out := maps.Clone(m)
 	maps.DeleteFunc(out, func(file string, _ *ast.Module) bool { return isTest(file) })
@@ -160,10 +161,10 @@ func (m modules) with(other modules) modules {
 	return out
 }
 
-// compiler is OPA's, and how far it got.
+// compiler is a compiler of OPA with its progress.
 type compiler struct {
 	*ast.Compiler
-	// typed is true after types were inferred, also if there are errors.
+	// typed is true after type checking, also if there were errors.
 	typed bool
 }
 
@@ -184,7 +185,8 @@ func newCompiler(t policyv1alpha1.PolicyType) *compiler {
 	return c
 }
 
-// problems are the compiler's errors, and the errors that only checkData finds.
+// problems returns the errors of the compiler, and the errors that only checkData
+// finds.
 func (c *compiler) problems(text sources) []Problem {
 	var problems []Problem
 	if c.Failed() {
@@ -196,9 +198,9 @@ func (c *compiler) problems(text sources) []Problem {
 	return problems
 }
 
-// checkData refuses references to data that no rule makes. There is no other
-// data, and a reference to absent data is undefined in Rego: a misspelt name would
-// silently allow everything.
+// checkData refuses references to data that no rule defines. There is no other data,
+// and a reference to missing data is undefined in Rego: a misspelt name would allow
+// every object.
 func (c *compiler) checkData(text sources) []Problem {
 	var problems []Problem
 	for name, module := range c.Modules {
@@ -220,8 +222,8 @@ func (c *compiler) checkData(text sources) []Problem {
 	return problems
 }
 
-// formatRef is a reference as far as it has no variables: those are the
-// compiler's own by now.
+// formatRef formats a reference up to its first variable, because the compiler has
+// renamed the variables.
 func formatRef(ref ast.Ref) string {
 	if prefix := ref.ConstantPrefix(); len(prefix) < len(ref) {
 		return prefix.String() + "[...]"
@@ -238,7 +240,7 @@ func isPackageOf(c *ast.Compiler, prefix ast.Ref) bool {
 	return false
 }
 
-// compile compiles, and turns a panic into a problem.
+// compile compiles modules, and converts a panic to a problem.
 func (c *compiler) compile(m modules, text sources) (problems []Problem) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -250,7 +252,7 @@ func (c *compiler) compile(m modules, text sources) (problems []Problem) {
 }
 
 // remainingProblems finds the problems that a compiler did not reach because it stopped
-// early. It leaves out the entry points with mistakes, on which no other rule depends.
+// early. It leaves out the entry points with problems, on which no other rule depends.
 func remainingProblems(t policyv1alpha1.PolicyType, pkg ast.Ref, m, libraries modules, known []Problem, text sources) []Problem {
 	var problems []Problem
 	for range maxPasses {
@@ -259,7 +261,7 @@ func remainingProblems(t policyv1alpha1.PolicyType, pkg ast.Ref, m, libraries mo
 		c.WithAllowUndefinedFunctionCalls(true)
 		found := c.compile(m.with(libraries), text)
 		for _, p := range found {
-			if !strings.HasSuffix(p.Message, " unused") { // it may be used in a rule that was left out
+			if !strings.HasSuffix(p.Message, " unused") { // a rule that was left out may use it
 				problems = append(problems, p)
 			}
 		}

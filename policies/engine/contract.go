@@ -14,13 +14,14 @@ import (
 // contractErr is the code of a problem with the outputs of a policy.
 const contractErr = "policy_contract_error"
 
-// entryPoints are the rules that are evaluated, by type of policy; all others are helpers.
+// entryPoints are the rules that are evaluated, by type of policy. All other rules are
+// helpers.
 var entryPoints = map[policyv1alpha1.PolicyType][]string{
 	policyv1alpha1.Scheduling: {"deny", "exclude", "require", "score", "warn"},
 	policyv1alpha1.Publish:    {"deny", "warn"},
 }
 
-// allEntryPoints are those of any type.
+// allEntryPoints are the entry points of any type.
 var allEntryPoints = entryPoints[policyv1alpha1.Scheduling]
 
 // The first part of a package's path, by type of policy.
@@ -30,7 +31,7 @@ var roots = map[policyv1alpha1.PolicyType]string{
 	policyv1alpha1.Library:    "lib",
 }
 
-// otherEngineRules are entry points of other policy engines, with the rule to write here.
+// otherEngineRules maps entry points of other policy engines to the rule of Portico.
 var otherEngineRules = map[string]string{
 	"allow":      "a policy can only tighten: write deny",
 	"allowed":    "a policy can only tighten: write deny",
@@ -41,14 +42,14 @@ var otherEngineRules = map[string]string{
 	"warnings":   "did you mean warn?",
 }
 
-// checkPackages checks that all modules of a policy are one package, in the
-// place that its type requires.
+// checkPackages checks that all modules of a policy are in one package, with the path
+// that its type requires.
 func checkPackages(t policyv1alpha1.PolicyType, m modules, text sources) (pkg ast.Ref, problems []Problem) {
 	files := make([]string, 0, len(m))
 	for file := range m {
 		files = append(files, file)
 	}
-	// Rules first: they define the package.
+	// Modules with rules are first: they define the package.
 	slices.SortFunc(files, func(a, b string) int {
 		if isTest(a) != isTest(b) {
 			if isTest(a) {
@@ -86,13 +87,13 @@ func checkPackages(t policyv1alpha1.PolicyType, m modules, text sources) (pkg as
 	return pkg, problems
 }
 
-// packageName is a package's path as it is written.
+// packageName formats the path of a package as in a module.
 func packageName(path ast.Ref) string {
 	return strings.TrimPrefix(path.String(), "data.")
 }
 
-// checkNames finds the rules that look like an entry point and are none, which
-// would never be read, and entry points that cannot be.
+// checkNames finds rules that look like an entry point and are none, which would not be
+// evaluated. It also finds entry points of the wrong form.
 func checkNames(t policyv1alpha1.PolicyType, m modules, text sources) []Problem {
 	if t == policyv1alpha1.Library {
 		return nil
@@ -104,7 +105,7 @@ func checkNames(t policyv1alpha1.PolicyType, m modules, text sources) []Problem 
 		if anywhere == nil || file < anywhere.File {
 			anywhere = module.Package.Location
 		}
-		seen := map[string]bool{} // names of rules that are no entry points
+		seen := map[string]bool{} // the names of helpers
 		for _, rule := range module.Rules {
 			switch name := ruleName(rule); {
 			case name == "" || seen[name]:
@@ -130,9 +131,9 @@ func checkNames(t policyv1alpha1.PolicyType, m modules, text sources) []Problem 
 	return problems
 }
 
-// unreadRule returns the problem of a rule whose name looks like an entry point;
-// empty for a helper. intended tells that the author meant an entry point of this
-// type of policy.
+// unreadRule returns the problem of a rule whose name looks like an entry point; empty
+// for a helper. intended means that the author meant an entry point of this type of
+// policy.
 func unreadRule(t policyv1alpha1.PolicyType, name string) (why string, intended bool) {
 	if slices.Contains(allEntryPoints, name) {
 		return fmt.Sprintf("rule %q is never read: a %s policy answers %s", name, t, strings.Join(entryPoints[t], " and ")), false
@@ -163,8 +164,8 @@ func ruleName(rule *ast.Rule) string {
 	return ""
 }
 
-// wrongForm returns the reason why a rule cannot be an entry point; empty when it can. Only sets and partial
-// objects can be: they never contradict themselves.
+// wrongForm returns the reason why a rule cannot be an entry point; empty if it can.
+// Only sets and partial objects can be entry points, because they have no conflicts.
 func wrongForm(name string, rule *ast.Rule) string {
 	head := rule.Head
 	switch {
@@ -193,8 +194,8 @@ func example(name string) string {
 	}
 }
 
-// oneSlipApart says whether one letter too many, too few, wrong, or swapped
-// with its neighbour tells two names apart.
+// oneSlipApart tells whether two names differ by one letter: added, missing, replaced,
+// or swapped with its neighbour.
 func oneSlipApart(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -216,7 +217,7 @@ func oneSlipApart(a, b string) bool {
 	}
 }
 
-// elementShape lists the keys of one element of an entry point's set.
+// elementShape lists the keys of one element in the set of an entry point.
 type elementShape struct{ required, optional []string }
 
 var elementShapes = map[string]elementShape{
@@ -226,8 +227,8 @@ var elementShapes = map[string]elementShape{
 	"require": {required: []string{"key", "operator"}, optional: []string{"values"}},
 }
 
-// checkType compares an inferred type with the contract. A value of type any is
-// checked when it is evaluated.
+// checkType compares an inferred type with the contract. A value of type any is checked
+// during evaluation.
 func checkType(name string, t types.Type) []string {
 	if name == "score" {
 		object, ok := t.(*types.Object)
@@ -298,7 +299,7 @@ func checkElement(name string, t types.Type) []string {
 	return problems
 }
 
-// alternatives are the types a value may have; none when it may have any.
+// alternatives returns the possible types of a value; none if the type is any.
 func alternatives(t types.Type) []types.Type {
 	if any, ok := t.(types.Any); ok {
 		return any
@@ -309,7 +310,7 @@ func alternatives(t types.Type) []types.Type {
 	return []types.Type{t}
 }
 
-// mayBe reports whether a value of the type can be of a wanted type.
+// mayBe reports whether a value of a type can have a wanted type.
 func mayBe(t types.Type, wanted func(types.Type) bool) bool {
 	of := alternatives(t)
 	return len(of) == 0 || slices.ContainsFunc(of, wanted)

@@ -8,5 +8,5 @@ var epoch = time.Now()
 
 func currentThreadID() int64 { return 1 }
 
-// threadCPUTime returns elapsed time on systems where that of a thread cannot be read.
+// threadCPUTime returns elapsed time on systems without a clock for a thread.
 func threadCPUTime(int64) time.Duration { return time.Since(epoch) }

@@ -23,30 +23,31 @@ import (
 
 // Question describes a request, and the policies to evaluate for it.
 type Question struct {
-	// Type of the policies that are evaluated: Scheduling or Publish.
+	// Type is the type of the evaluated policies: Scheduling or Publish.
 	Type policyv1alpha1.PolicyType
 	// Question is the content of the input.
 	input.Question
-	// Selector narrows the targets before a policy sees them; nil does not.
-	// The cost of a policy grows with the targets it sees, that of a selector hardly.
+	// Selector selects the targets that policies see; nil selects all. The time of a
+	// policy grows with the number of targets, and the time of a selector hardly does.
 	Selector labels.Selector
-	// Now is the time that policies see; the engine's clock when zero.
+	// Now is the time that policies see; the engine's clock if zero.
 	Now time.Time
-	// Reuse lets the outputs of an earlier evaluation of the same policy count, if
-	// everything that the policy reads is the same. Failures are never reused.
+	// Reuse allows the outputs of an earlier evaluation of a policy, if everything that
+	// the policy reads is unchanged. Failures are not reused.
 	Reuse bool
-	// Failed are policies that are not evaluated, because they failed for other objects
-	// of the same application. They count as failed for this one too.
+	// Failed are policies that failed for other objects of the same application. They
+	// are not evaluated, and count as failed for this object, too.
 	Failed map[string]error
-	// Trace returns, if it is not nil, the writer for the steps of a policy's evaluation:
-	// those that led to an expression that does not hold, or all with TraceAll. It is slow.
+	// Trace returns the writer for the steps of a policy's evaluation. The steps are
+	// those that led to a false expression, or all with TraceAll. Tracing is slow.
+	// Default: no trace.
 	Trace    func(policy string) io.Writer
 	TraceAll bool
 }
 
-// Decide evaluates every policy of the type that matches. Each has its own time
-// limit, and all share the context's deadline. A policy that cannot be
-// evaluated in time counts as its failurePolicy says, by name.
+// Decide evaluates every policy of the type that matches. Each policy has its own time
+// limit, and all share the deadline of the context. The failurePolicy applies to a
+// policy that cannot be evaluated in time.
 func (e *Engine) Decide(ctx context.Context, q Question) *Decision {
 	s := e.current.Load()
 	d := &Decision{Revision: s.revision}
@@ -67,7 +68,7 @@ func (e *Engine) Decide(ctx context.Context, q Question) *Decision {
 	return d
 }
 
-// evaluationResult is the end of the evaluation of one policy.
+// evaluationResult is the result of the evaluation of one policy.
 type evaluationResult struct {
 	out      *outputs
 	err      error
@@ -116,8 +117,8 @@ func (d *Decision) addEvaluation(policy *compiled, in *document, result evaluati
 	d.Evaluations = append(d.Evaluations, evaluation)
 }
 
-// excludeUnmet excludes the targets that lack a label that the policy requires, and
-// returns its requirements.
+// excludeUnmet excludes the targets without a label that the policy requires, and
+// returns the requirements.
 func (o *outputs) excludeUnmet(policy *compiled, targets []*workloadv1alpha1.KubernetesTarget) []Requirement {
 	for _, r := range o.require {
 		for _, target := range targets {
@@ -149,11 +150,11 @@ func failureFinding(policy string, err error) Finding {
 	return f
 }
 
-// addBroken adds the result of a policy that never had a form that works.
+// addBroken adds the result of a policy without a form that works.
 func (d *Decision) addBroken(entry *entry, about subject) {
 	spec := *entry.desired.Spec.DeepCopy()
 	setDefaults(&spec)
-	// A match that cannot be read may mean every object.
+	// A match that cannot be read may match every object.
 	if matches, err := newMatcher(spec.Match); err == nil && !matches.match(about) {
 		return
 	}
@@ -186,9 +187,9 @@ func (c *compiled) evaluate(ctx context.Context, fields [][2]*ast.Term, now time
 	}
 	if trace.to != nil {
 		steps := topdown.NewBufferTracer()
-		// Without the index, so that the trace shows rules that the index leaves out.
+		// The trace has no index, so that it shows the rules that the index leaves out.
 		options = append(options, rego.EvalQueryTracer(steps), rego.EvalRuleIndexing(false), rego.EvalEarlyExit(false))
-		// Not after the timeout, when the writer may be closed.
+		// After the timeout the writer may be closed.
 		defer func() {
 			if ctx.Err() == nil {
 				trace.write(*steps)
@@ -226,7 +227,7 @@ func (t tracer) write(steps []*topdown.Event) {
 		steps = lineage.Fails(steps)
 	}
 	steps = slices.DeleteFunc(steps, func(step *topdown.Event) bool {
-		return step.Location == nil || step.Location.File == "" // of the prepared query, which evaluates all rules
+		return step.Location == nil || step.Location.File == "" // a step of the prepared query, which evaluates all rules
 	})
 	topdown.PrettyTraceWithOpts(t.to, steps, topdown.PrettyTraceOptions{Locations: true, ExprVariables: true})
 }

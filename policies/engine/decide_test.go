@@ -131,7 +131,7 @@ func TestDecide(t *testing.T) {
 				q.OldObject = deployment(tc.old)
 			}
 			got := e.Decide(context.Background(), q)
-			// What an error says is OPA's; that it is told is ours.
+			// The text after the code is the error of OPA.
 			for _, list := range [][]Finding{got.Denied, got.Warnings, got.Recorded} {
 				for i := range list {
 					if list[i].Code == CodePolicyError {

@@ -13,13 +13,13 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 )
 
-// Codes of findings that no rule made.
+// Codes of findings of the engine itself.
 const (
-	// CodePolicyError means that a policy could not be evaluated.
+	// CodePolicyError means that the evaluation of a policy failed.
 	CodePolicyError = "PolicyError"
-	// CodePolicyTimeout means that a policy took too long.
+	// CodePolicyTimeout means that the evaluation of a policy took too long.
 	CodePolicyTimeout = "PolicyTimeout"
-	// CodePolicyBroken means that a policy never had a form that can be evaluated.
+	// CodePolicyBroken means that a policy has no form that works.
 	CodePolicyBroken = "PolicyBroken"
 	// CodeRequired means that a target lacks a label that a policy requires.
 	CodeRequired = "Required"
@@ -27,15 +27,15 @@ const (
 
 // Finding is one element of a policy's outputs.
 type Finding struct {
-	// Policy that made it.
+	// Policy with the finding.
 	Policy string
 	// Code in one word, for machines.
 	Code string
-	// Message for people.
+	// Message for users.
 	Message string
-	// Field it is about; empty when it is about the whole object.
+	// Field of the object; empty for a finding about the whole object.
 	Field string
-	// Target it is about; empty when it is about the object.
+	// Target of the finding; empty for a finding about the object.
 	Target string
 }
 
@@ -54,7 +54,7 @@ func (f Finding) String() string {
 
 // Requirement is a label that a policy requires of a target.
 type Requirement struct {
-	// Policy that requires it.
+	// Policy with the requirement.
 	Policy string
 	// Requirement on the target's labels.
 	labels.Requirement
@@ -62,28 +62,28 @@ type Requirement struct {
 
 // Evaluation is one policy's part in a decision.
 type Evaluation struct {
-	// Policy, Revision and Action that decided.
+	// Policy is the name, and Revision the evaluated form.
 	Policy, Revision string
 	Action           policyv1alpha1.Action
-	// Findings is how many it made.
+	// Findings is the number of findings.
 	Findings int
-	// Duration it took.
+	// Duration of the evaluation.
 	Duration time.Duration
-	// Err is the reason why it could not be evaluated; nil when it was.
+	// Err is the reason why the evaluation failed; nil if it did not.
 	Err error
-	// Code is that of the finding Err became; empty when there is none.
+	// Code is the code of the finding for Err; empty without such a finding.
 	Code string
-	// Reused means that nothing was evaluated: the outputs are those of an earlier evaluation
-	// with the same input, or the policy is in Question.Failed.
+	// Reused means that the policy was not evaluated: the outputs are those of an
+	// earlier evaluation with the same input, or the policy is in Question.Failed.
 	Reused bool
 }
 
 // Decision is the result of all policies together. Each list is sorted, so that the
-// same question has the same decision in the same words.
+// same question has the same decision.
 type Decision struct {
-	// Revision names the set of policies that decided.
+	// Revision identifies the set of evaluated policies.
 	Revision string
-	// Denied are the reasons to refuse the request. Empty means allowed.
+	// Denied are the reasons to deny the request. An empty list allows it.
 	Denied []Finding
 	// Warnings are for the user of the request.
 	Warnings []Finding
@@ -91,10 +91,11 @@ type Decision struct {
 	Recorded []Finding
 	// Excluded are the reasons why targets are not eligible. One target may have several.
 	Excluded []Finding
-	// Required are the labels an eligible target has. The candidates without
-	// them are in Excluded already.
+	// Required are the labels of an eligible target. The candidates without them are in
+	// Excluded.
 	Required []Requirement
-	// Scores prefer targets, the higher the better; a target without one has 0.
+	// Scores are the scores of targets. A higher score is better. A target without a
+	// score has 0.
 	Scores map[string]float64
 	// Evaluations are the policies that were evaluated, by name.
 	Evaluations []Evaluation
@@ -125,11 +126,11 @@ func Merge(decisions ...*Decision) *Decision {
 	return out
 }
 
-// Merger merges decisions one by one, and holds each finding once. Its zero value is
-// empty. It drops the evaluations, whose number grows with that of the objects.
+// Merger merges decisions one by one, and keeps each finding once. Its zero value is
+// empty. It drops the list of evaluations, which would grow with the number of objects.
 type Merger struct {
 	merged   Decision
-	findings [4]map[Finding]bool // denied, warnings, recorded, excluded
+	findings [4]map[Finding]bool // of Denied, Warnings, Recorded, Excluded
 	required map[string]bool
 	scores   map[string]float64
 	count    int
@@ -182,14 +183,14 @@ func (m *Merger) Decision() *Decision {
 	return &out
 }
 
-// outputs are the results of one policy, read and checked.
+// outputs are the decoded and validated results of one policy.
 type outputs struct {
 	deny, warn, exclude []Finding
 	require             []Requirement
 	score               map[string]float64
 }
 
-// addOutputs adds the outputs of one policy to the decision, by its action.
+// addOutputs adds the outputs of one policy to the decision, according to its action.
 func (d *Decision) addOutputs(policy string, action policyv1alpha1.Action, weight float64, out *outputs) {
 	switch action {
 	case policyv1alpha1.Audit:
@@ -213,8 +214,8 @@ func (d *Decision) addOutputs(policy string, action policyv1alpha1.Action, weigh
 	}
 }
 
-// addFailure adds the result of a policy that could not be evaluated. None of its
-// outputs count: a part of them could allow an object that the rest denies.
+// addFailure adds the result of a policy whose evaluation failed. None of its outputs
+// count, because a part of them could allow an object that the rest denies.
 func (d *Decision) addFailure(f Finding, action policyv1alpha1.Action, failurePolicy policyv1alpha1.FailurePolicy) {
 	switch {
 	case action == policyv1alpha1.Audit:
@@ -226,7 +227,7 @@ func (d *Decision) addFailure(f Finding, action policyv1alpha1.Action, failurePo
 	}
 }
 
-// all is everything a policy found, for one that only warns or records.
+// all returns all findings of a policy that only warns or records.
 func (o *outputs) all() []Finding {
 	return slices.Concat(o.deny, o.warn, o.exclude)
 }
@@ -244,8 +245,8 @@ func (d *Decision) sort() {
 	})
 }
 
-// readOutputs reads the result of Rego. Types were checked when the policy was
-// compiled; values of type any are checked now.
+// readOutputs decodes the result of Rego. Types were checked at compilation, except for
+// values of type any, which are checked now.
 func readOutputs(policy string, value any) (*outputs, error) {
 	answers, ok := value.(map[string]any)
 	if !ok {

@@ -1,11 +1,11 @@
-// Package engine evaluates policies. It holds those that are in force in an immutable
-// set behind a pointer: every caller sees one whole set, and never waits for a policy
-// to be compiled.
+// Package engine evaluates policies. It keeps the policies in force in an immutable set
+// behind a pointer: every caller sees one complete set, and never waits for a
+// compilation.
 //
-// A policy is checked whole before it decides anything: parsed, compiled
-// strictly with the schema of its input, its outputs' types compared with the
-// contract, and its tests run. A policy that fails keeps its last good form.
+// A policy is checked before it is used: it is parsed, and compiled strictly with the
+// schema of its input; the types of its outputs are compared with the contract, and its
+// tests are run. If a check fails, the last form that works remains in use.
 //
-// Policies only tighten, and their outputs are joined by union, by "and", and by weighted
-// sum. So they have no order, and cannot conflict.
+// Policies can only deny, and their outputs are combined by union, by "and", and by
+// weighted sum. So they have no order, and no conflicts.
 package engine

@@ -10,8 +10,8 @@ import (
 	"github.com/portico-io/portico/policies/input"
 )
 
-// Input returns the document that a policy with the parameters sees of a
-// question, as a value of package input.
+// Input returns the input document of a policy with the parameters, as a value of
+// package input.
 func Input(q Question, parameters map[string]any) any {
 	if q.Type == policyv1alpha1.Publish {
 		return input.NewPublish(q.Question, parameters)
@@ -22,21 +22,22 @@ func Input(q Question, parameters map[string]any) any {
 	return input.NewScheduling(q.Question, parameters)
 }
 
-// document is the input of one question, without the parameters, which differ from
-// policy to policy. Each form of it is made when the first policy needs it.
+// document is the input of one question without the parameters, which differ between
+// policies. Each form of the document is made when the first policy needs it.
 type document struct {
 	question Question
 	now      time.Time
 	terms    *targetTerms
 
-	value   any // of package input, without targets
+	value   any // a value of package input, without targets
 	targets []targetTerm
 	fields  [][2]*ast.Term
 	sums    []input.Digest
 	err     error
 }
 
-// newDocument returns the document of a question whose targets match its selector.
+// newDocument returns the document of a question, with the targets that match its
+// selector.
 func (e *Engine) newDocument(q Question) *document {
 	now := q.Now
 	if now.IsZero() {

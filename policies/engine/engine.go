@@ -21,27 +21,26 @@ import (
 // Version of the engine, as the status of a Policy shows it.
 var Version = "opa/" + version.Version
 
-// DefaultTimeout is how long one policy may take for one decision. Rego has no
-// memory limit; this, and the number of evaluations at a time, are the bound.
-// It is time of the processor, where that can be measured: a policy that is kept
-// waiting, because the machine is busy, has taken nothing.
+// DefaultTimeout is the limit on the time of one policy for one decision. Rego has no
+// memory limit; this timeout and the number of concurrent evaluations bound the memory.
+// The timeout is processor time where that can be measured: waiting for a busy machine
+// does not count.
 const DefaultTimeout = 250 * time.Millisecond
 
-// Options of an Engine. The zero value is that of the manager.
+// Options of an Engine. The zero value has the defaults of the manager.
 type Options struct {
-	// Timeout of one policy in one decision, in time of the processor;
-	// DefaultTimeout when 0.
+	// Timeout of one policy in one decision, in processor time. Default: DefaultTimeout.
 	Timeout time.Duration
-	// MaxConcurrent is how many policies are evaluated at a time; GOMAXPROCS when 0.
+	// MaxConcurrent is the number of concurrent evaluations. Default: GOMAXPROCS.
 	MaxConcurrent int
 	// Print receives the output of print calls in policies; nil drops it.
 	Print io.Writer
-	// Now is the clock that policies see; time.Now when nil.
+	// Now is the clock that policies see. Default: time.Now.
 	Now func() time.Time
 }
 
-// Engine holds the policies in force and evaluates them. All its methods are safe for
-// concurrent use.
+// Engine holds the policies in force, and evaluates them. All methods may be called
+// concurrently.
 type Engine struct {
 	options     Options
 	workers     chan struct{}
@@ -50,38 +49,38 @@ type Engine struct {
 	printing    sync.Mutex
 	loaded      chan struct{}
 
-	// mu is held while the next set is made; current is never changed.
+	// mu is held while the next set is made. A set in current is not changed.
 	mu          sync.Mutex
 	current     atomic.Pointer[policySet]
 	subscribers []chan struct{} // guarded by writing
 }
 
-// policySet is all policies at one moment.
+// policySet is an immutable set of all policies.
 type policySet struct {
 	entries  map[string]*entry
 	byType   map[policyv1alpha1.PolicyType][]*entry
 	revision string
 }
 
-// entry is one policy: as it shall be, and as it is. It is never changed.
+// entry is one policy: its spec, and the form in use. It is immutable.
 type entry struct {
 	desired *policyv1alpha1.Policy
 	report  Report
-	serving *compiled // nil when no form of it ever worked
+	serving *compiled // nil if no form of the policy worked
 }
 
 // State is the state of a policy in force.
 type State struct {
-	// Report on the form it shall have.
+	// Report on the form in the spec.
 	Report
-	// Serving is the revision that decides: an earlier one when Report is not
-	// OK, and empty when there is none, so that every decision the policy
-	// matches follows its failurePolicy.
+	// Serving is the revision of the form in use. It is an earlier form if Report is not
+	// OK. It is empty if there is no such form: then the failurePolicy applies to every
+	// decision that the policy matches.
 	Serving string
-	// Type and Action of the form that decides.
+	// Type and Action of the form in use.
 	Type   policyv1alpha1.PolicyType
 	Action policyv1alpha1.Action
-	// Libraries it is compiled with.
+	// Libraries are the imported Libraries.
 	Libraries []string
 }
 
@@ -101,15 +100,15 @@ func New(options Options) *Engine {
 	return e
 }
 
-// Check returns the report of Apply, and changes nothing. For a Library it also reports
-// the policies that would break.
+// Check returns the report that Apply would return, and changes nothing. For a Library
+// it also reports the policies that would break.
 func (e *Engine) Check(ctx context.Context, policy *policyv1alpha1.Policy) Report {
 	report, _ := e.Draft(ctx, policy)
 	return report
 }
 
-// Draft is Check, and returns the policy to be evaluated without being in force; nil when
-// it cannot be evaluated.
+// Draft does the same as Check, and returns the policy for evaluations; nil if it has
+// problems.
 func (e *Engine) Draft(ctx context.Context, policy *policyv1alpha1.Policy) (Report, *Draft) {
 	s := e.current.Load()
 	next := s.clone()
@@ -128,7 +127,7 @@ func (e *Engine) Draft(ctx context.Context, policy *policyv1alpha1.Policy) (Repo
 	return report, &Draft{engine: e, policy: serving}
 }
 
-// CheckRemoval reports the policies that would break without this one.
+// CheckRemoval reports the policies that would break without a policy.
 func (e *Engine) CheckRemoval(ctx context.Context, name string) Report {
 	s := e.current.Load()
 	next := s.clone()
@@ -149,9 +148,9 @@ func dependentProblem(name string, report Report) Problem {
 	return Problem{Code: "policy_dependent", Dependent: name, Message: fmt.Sprintf("policy %s would break: %v", name, report.Err())}
 }
 
-// Apply puts a policy in force, or keeps its last good form when there are
-// problems. Other policies are not touched, except those that import it when
-// it is a Library. Applying what is in force already costs nothing.
+// Apply puts a policy in force. If the policy has problems, its last form that works
+// remains in force. Other policies do not change, unless they import the policy, which
+// is then a Library. A policy that is already in force is not compiled again.
 func (e *Engine) Apply(ctx context.Context, policy *policyv1alpha1.Policy) Report {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -161,7 +160,7 @@ func (e *Engine) Apply(ctx context.Context, policy *policyv1alpha1.Policy) Repor
 	return next.entries[policy.Name].report
 }
 
-// Replace puts exactly these policies in force, all at once.
+// Replace replaces all policies in force at once.
 func (e *Engine) Replace(ctx context.Context, policies []*policyv1alpha1.Policy) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -180,7 +179,7 @@ func (e *Engine) Replace(ctx context.Context, policies []*policyv1alpha1.Policy)
 	e.activate(next)
 }
 
-// Remove takes a policy out of force.
+// Remove removes a policy.
 func (e *Engine) Remove(ctx context.Context, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -208,11 +207,11 @@ func (e *Engine) Policy(name string) (State, bool) {
 	return entry.state(), true
 }
 
-// Revision names the set of policies in force.
+// Revision identifies the set of policies in force.
 func (e *Engine) Revision() string { return e.current.Load().revision }
 
-// HasPolicies reports whether there is a policy of the type. If not, no input has to be
-// built.
+// HasPolicies reports whether there is a policy of the type. Otherwise no input has to
+// be built.
 func (e *Engine) HasPolicies(t policyv1alpha1.PolicyType) bool {
 	return len(e.current.Load().byType[t]) > 0
 }
@@ -220,8 +219,8 @@ func (e *Engine) HasPolicies(t policyv1alpha1.PolicyType) bool {
 // Now returns the time that policies see.
 func (e *Engine) Now() time.Time { return e.options.Now() }
 
-// Changes returns a channel that receives when the policies in force have changed.
-// Changes that were not received yet count as one.
+// Changes returns a channel that receives a value when the policies in force have
+// changed. Changes are combined until the value is received.
 func (e *Engine) Changes() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -239,7 +238,7 @@ func (e *Engine) activate(next *policySet) {
 	for _, changes := range e.subscribers {
 		select {
 		case changes <- struct{}{}:
-		default: // a change is waiting to be received
+		default: // a value is already in the channel
 		}
 	}
 }
@@ -253,7 +252,7 @@ func (e *entry) state() State {
 	return state
 }
 
-// clone returns a set to change and then seal.
+// clone returns a copy of the set, to be changed and then indexed.
 func (s *policySet) clone() *policySet {
 	next := &policySet{entries: make(map[string]*entry, len(s.entries)+1)}
 	maps.Copy(next.entries, s.entries)
@@ -278,7 +277,7 @@ func (s *policySet) index() *policySet {
 	return s
 }
 
-// libraries are those that work.
+// libraries returns the Libraries that work.
 func (s *policySet) libraries() map[string]*compiled {
 	out := map[string]*compiled{}
 	for name, entry := range s.entries {
@@ -302,7 +301,7 @@ func (s *policySet) add(ctx context.Context, policy *policyv1alpha1.Policy) {
 	}
 }
 
-// remove takes a policy out of the set.
+// remove removes a policy from the set.
 func (s *policySet) remove(ctx context.Context, name string) {
 	gone, ok := s.entries[name]
 	if !ok {
@@ -314,7 +313,7 @@ func (s *policySet) remove(ctx context.Context, name string) {
 	}
 }
 
-// compile checks a policy and keeps the last good form of one that fails.
+// compile compiles a policy. If this fails, it keeps the last form that works.
 func (s *policySet) compile(ctx context.Context, policy *policyv1alpha1.Policy) {
 	fresh, report := compilePolicy(ctx, policy, s.libraries())
 	now := &entry{desired: policy.DeepCopy(), report: report, serving: fresh}

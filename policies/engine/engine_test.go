@@ -13,7 +13,7 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 )
 
-// codes are what a decision denies for.
+// codes returns the codes of the denials in a decision.
 func codes(d *Decision) []string {
 	var out []string
 	for _, f := range d.Denied {
@@ -88,7 +88,7 @@ func TestLibraryMendsAndBreaks(t *testing.T) {
 		module("user_test.rego", "package scheduling.example_test\n\nimport data.scheduling.example\n\ntest_two_are_many if count(example.deny) == 1 with input as {\"object\": {\"spec\": {\"replicas\": 2}}}\n"))
 	limits := library("limits", "import data.lib.numbers\n\nmost := numbers.one\n")
 	numbers := library("numbers", "one := 1\n")
-	// In whatever order they come, each mends what waits for it.
+	// In any order, each policy fixes the problems of the policies that import it.
 	for _, p := range []*policyv1alpha1.Policy{user, limits} {
 		if e.Apply(ctx, p).OK() {
 			t.Fatalf("%s was accepted without its library", p.Name)
@@ -121,7 +121,7 @@ func TestLibraryMendsAndBreaks(t *testing.T) {
 		t.Errorf("a policy cannot be removed: %v", report.Err())
 	}
 
-	// Who applies it all the same breaks nobody's decisions.
+	// A user applies the library nevertheless: the decisions do not change.
 	e.Apply(ctx, library("limits", "more := 1\n"))
 	if diff := cmp.Diff([]string{"user:Many"}, codes(e.Decide(ctx, scheduling()))); diff != "" {
 		t.Errorf("the last good form does not decide:\n%s", diff)
@@ -171,8 +171,8 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// While policies change, every decision is by one whole set: the two policies
-// always speak of the same round.
+// TestDecisionsWhilePoliciesChange: while policies change, every decision uses one
+// complete set.
 func TestDecisionsWhilePoliciesChange(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := New(Options{MaxConcurrent: 4, Timeout: time.Minute})

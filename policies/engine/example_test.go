@@ -15,11 +15,12 @@ import (
 	"github.com/portico-io/portico/policies/input"
 )
 
-// A controller keeps the engine up to date, and a webhook asks it.
+// Example shows an engine whose policies a controller updates, and which a webhook
+// uses.
 func Example() {
 	policies := engine.New(engine.Options{Timeout: time.Minute})
 
-	// For every Policy that an informer tells of:
+	// For every Policy of an informer:
 	report := policies.Apply(context.Background(), &policyv1alpha1.Policy{
 		ObjectMeta: metav1.ObjectMeta{Name: "prod-only"},
 		Spec: policyv1alpha1.PolicySpec{Type: policyv1alpha1.Scheduling, Modules: map[string]string{"prod_only.rego": `
@@ -45,7 +46,7 @@ deny contains {"code": "Unnamed", "msg": "has no application", "field": "metadat
 	target := &workloadv1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Name: "eu", Labels: map[string]string{"env": "dev"}}}
 	decision := policies.Decide(context.Background(), engine.Question{
 		Type:     policyv1alpha1.Scheduling,
-		Selector: labels.Everything(), // what the application asks for itself
+		Selector: labels.Everything(), // the target selector of the application
 		Question: input.Question{
 			Request: input.Request{Operation: "CREATE", User: input.User{Username: "ada"}},
 			Object:  object,

@@ -15,10 +15,10 @@ import (
 	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// manyNumbers is 1500 numbers without numbers.range.
+// manyNumbers is a set of 1500 numbers, without numbers.range.
 const manyNumbers = "many := {x | some i, _ in split(sprintf(\"%1500d\", [0]), \" \"); x := i}\n\n"
 
-// hostile policies compile, and would take minutes and gigabytes.
+// hostile policies compile, and would take minutes and gigabytes of memory.
 var hostile = map[string]string{
 	"loop": manyNumbers + "deny contains {\"code\": \"A\", \"msg\": \"no\"} if {\n\tsome a in many\n\tsome b in many\n\tsome c in many\n\t((a * b) * c) == -1\n}\n",
 	"explosion": manyNumbers + "bomb := {[a, b, c] | some a in many; some b in many; some c in many}\n\n" +
@@ -27,14 +27,14 @@ var hostile = map[string]string{
 		"deny contains {\"code\": \"A\", \"msg\": \"no\"} if {\n\tsome i in split(b, \"\")\n\tcontains(c, sprintf(\"%s-%s\", [i, c]))\n}\n",
 }
 
-// A hostile policy is stopped, counts as its failurePolicy says, by its name,
-// and others are served meanwhile.
+// TestHostilePolicies: a hostile policy is stopped, and its failurePolicy applies.
+// Other policies are evaluated in the meantime.
 func TestHostilePolicies(t *testing.T) {
 	deployments := match(policyv1alpha1.PolicyMatch{Kinds: []string{"Deployment"}})
 	for name, body := range hostile {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
-			// Two slots: the hostile policy has one, and may keep it for a while.
+			// Two workers: the hostile policy occupies one of them for a while.
 			e := New(Options{Timeout: time.Second, MaxConcurrent: 2})
 			apply(t, e, policy("hostile", body, deployments), policy("peaceful", denies("Peaceful")))
 
@@ -65,7 +65,8 @@ func TestHostilePolicies(t *testing.T) {
 	}
 }
 
-// A request whose own time is up is answered, by every policy's failurePolicy.
+// TestRequestDeadline: when the deadline of the request passes, the failurePolicy of
+// every policy applies.
 func TestRequestDeadline(t *testing.T) {
 	e := New(Options{Timeout: time.Hour, MaxConcurrent: 1})
 	apply(t, e, policy("hostile", hostile["loop"]), policy("ignored", denies("A"), onFailure(policyv1alpha1.Ignore)))
@@ -80,7 +81,7 @@ func TestRequestDeadline(t *testing.T) {
 	}
 }
 
-// A test that loops is stopped like a policy, and is a problem of the policy.
+// TestHostileTest: a test that loops is stopped, and is a problem of the policy.
 func TestHostileTest(t *testing.T) {
 	p := policy("p", denies("A")+"\n"+manyNumbers, module("p_test.rego",
 		header+"test_loops if {\n\tsome a in many\n\tsome b in many\n\tsome c in many\n\t((a * b) * c) == -1\n}\n"))
@@ -89,8 +90,8 @@ func TestHostileTest(t *testing.T) {
 	}
 }
 
-// FuzzCheck gives authors' typing to the compiler: whatever they write, they
-// are told a place, and what is accepted can be asked.
+// FuzzCheck compiles any text. Problems have a position, and a policy without problems
+// can be evaluated.
 func FuzzCheck(f *testing.F) {
 	for _, file := range brokenFiles(f) {
 		f.Add(readBroken(f, file).modules["example.rego"])
@@ -110,8 +111,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzPolicy gives whole policies to the engine as admission gets them: JSON
-// that the API server has let through.
+// FuzzPolicy checks any policy that the API server accepts.
 func FuzzPolicy(f *testing.F) {
 	for _, p := range append(shipped(f), policy("odd", denies("A"), weight(1000), onFailure(policyv1alpha1.Ignore), action(policyv1alpha1.Audit), match(policyv1alpha1.PolicyMatch{
 		Kinds: []string{"Deployment"}, ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}},
@@ -133,8 +133,8 @@ func FuzzPolicy(f *testing.F) {
 	})
 }
 
-// withstands gives a policy to an engine, which tells its author what is wrong in
-// words, and lets nothing pass that a broken policy might deny.
+// withstands checks that an engine describes the problems of a policy, and that a
+// policy with problems allows nothing that it might deny.
 func withstands(t *testing.T, p *policyv1alpha1.Policy) {
 	t.Helper()
 	e := New(Options{Timeout: 20 * time.Millisecond})
@@ -152,7 +152,7 @@ func withstands(t *testing.T, p *policyv1alpha1.Policy) {
 	}
 }
 
-// rules is a policy of ordinary size: five rules over every target.
+// rules is a policy of usual size, with five rules over all targets.
 const rules = `exclude contains {"target": t.metadata.name, "code": "Region", "msg": "too far"} if {
 	some t in input.targets
 	t.metadata.labels.region != input.object.metadata.labels.region

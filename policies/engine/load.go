@@ -18,8 +18,8 @@ import (
 )
 
 // Shipped returns the policies that are part of Portico, by name. They are indented
-// with spaces: kubectl shows a text with tabs as one long line in quotes, which cannot
-// be edited.
+// with spaces, because kubectl shows a text with tabs as one long quoted line, which is
+// hard to edit.
 func Shipped() ([]*policyv1alpha1.Policy, error) {
 	out, err := Load(policies.Files)
 	for _, policy := range out {
@@ -61,9 +61,9 @@ func Load(files fs.FS) ([]*policyv1alpha1.Policy, error) {
 	return out, err
 }
 
-// Assembled is a policy made of files.
+// Assembled is a policy from files.
 type Assembled struct {
-	// Policy that the files are.
+	// Policy is the policy.
 	Policy *policyv1alpha1.Policy
 	// Files are the paths of its modules.
 	Files map[string]string
@@ -125,7 +125,7 @@ func Assemble(files map[string]string) ([]Assembled, error) {
 	return out, nil
 }
 
-// rules is the file with the rules.
+// rules returns the path of the file with the rules.
 func (a Assembled) rules() string {
 	for _, file := range a.Files {
 		if !isTest(file) {
@@ -135,8 +135,8 @@ func (a Assembled) rules() string {
 	return ""
 }
 
-// readPolicy makes a policy of one file. A file that does not parse becomes a policy too,
-// so that its problems are reported like all others.
+// readPolicy returns the policy of one file. A file with syntax errors is a policy too,
+// so that its problems are reported.
 func readPolicy(name, source string) (*policyv1alpha1.Policy, error) {
 	stem := strings.ReplaceAll(strings.TrimSuffix(path.Base(name), ".rego"), "_", "-")
 	policy := &policyv1alpha1.Policy{
@@ -170,7 +170,8 @@ func readPolicy(name, source string) (*policyv1alpha1.Policy, error) {
 	return policy, nil
 }
 
-// typeOf reads a policy's type off its package, or else its directory.
+// typeOf returns the type of a policy: the first part of its package, or else its
+// directory.
 func typeOf(name string, module *ast.Module) policyv1alpha1.PolicyType {
 	root := path.Base(path.Dir(name))
 	if module != nil && len(module.Package.Path) > 1 {

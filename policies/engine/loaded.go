@@ -1,8 +1,7 @@
 package engine
 
-// Loaded is closed when Replace has put policies in force for the first time.
-// Before that the engine lacks policies, and allows too much: callers wait before they
-// decide.
+// Loaded is closed after the first call of Replace. Before that the engine has no
+// policies, and would allow too much.
 func (e *Engine) Loaded() <-chan struct{} { return e.loaded }
 
 // setLoaded closes the channel. The caller holds mu.

@@ -41,8 +41,8 @@ func newMatcher(match *policyv1alpha1.PolicyMatch) (matcher, error) {
 type subject struct {
 	kind      string
 	namespace labels.Set
-	// object and old have the labels of the object now and before: taking a
-	// label off does not take an update out of a policy's sight.
+	// object and old have the labels of the object now and before. A policy also matches
+	// an update that removes a matching label.
 	object, old labels.Set
 }
 

@@ -8,9 +8,9 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 )
 
-// checkOutputs compares the types of a policy's entry points with the
-// contract. The compiler infers one type for all rules of a name. To find the rule that
-// is wrong, each is compiled alone, but only if there is a mistake.
+// checkOutputs compares the types of a policy's entry points with the contract. The
+// compiler infers one type for all rules of a name. If the type is wrong, each rule is
+// compiled alone to find the wrong one.
 func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libraries modules, text sources) []Problem {
 	var problems []Problem
 	for _, name := range entryPoints[t] {
@@ -21,13 +21,13 @@ func checkOutputs(t policyv1alpha1.PolicyType, pkg ast.Ref, c *compiler, m, libr
 		rules := rulesNamed(m, name)
 		malformed := slices.ContainsFunc(rules, func(rule *ast.Rule) bool { return wrongForm(name, rule) != "" })
 		if malformed || !c.Failed() && len(checkType(name, c.TypeEnv.GetByRef(ref))) == 0 {
-			continue // checkNames reports it, or there is no problem
+			continue // checkNames reports the problem, or there is none
 		}
 		before := len(problems)
 		for _, rule := range rules {
 			alone := newCompiler(t)
 			if len(alone.compile(withOnlyRule(m, name, rule).with(libraries), text)) > 0 {
-				continue // a helper that reads the entry point; tests and evaluations find the mistake
+				continue // a helper reads the entry point; tests and evaluations find the mistake
 			}
 			for _, why := range checkType(name, alone.TypeEnv.GetByRef(ref)) {
 				problems = append(problems, text.problemAt(rule.Location, contractErr, "%s", why))
@@ -55,7 +55,7 @@ func rulesNamed(m modules, name string) []*ast.Rule {
 	return rules
 }
 
-// withOnlyRule returns the modules with one rule of the name.
+// withOnlyRule returns the modules with only one rule of a name.
 func withOnlyRule(m modules, name string, keep *ast.Rule) modules {
 	out := modules{}
 	for file, module := range m {
@@ -68,9 +68,8 @@ func withOnlyRule(m modules, name string, keep *ast.Rule) modules {
 	return out
 }
 
-// checkNegation warns of `not` with an operand that may be undefined: in Rego v1
-// `not f(x)` does not hold when x is undefined, so a deny rule with it does not deny
-// then.
+// checkNegation warns of `not` with an operand that may be undefined. In Rego v1, `not
+// f(x)` is false if x is undefined, so a deny rule with it does not deny.
 func checkNegation(m modules, text sources) []Problem {
 	var problems []Problem
 	for file, module := range m {

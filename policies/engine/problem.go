@@ -12,15 +12,15 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Problem is one thing that is wrong with a policy, and where.
+// Problem is one problem of a policy, with its position.
 type Problem struct {
-	// File is the module; empty when the problem is with the whole policy.
+	// File is the name of the module; empty for a problem of the whole policy.
 	File string
-	// Line and Column count from 1; 0 when there is no one place.
+	// Line and Column begin at 1; 0 means no position.
 	Line, Column int
 	// Code is the class of the problem, such as rego_type_error.
 	Code string
-	// Message describes the problem and its correction.
+	// Message describes the problem, and a correction.
 	Message string
 	// Source is the text of the line.
 	Source string
@@ -28,7 +28,7 @@ type Problem struct {
 	Dependent string
 }
 
-// Brief is the problem on one line, with its place.
+// Brief formats the problem on one line, with its position.
 func (p Problem) Brief() string {
 	switch {
 	case p.File == "":
@@ -39,7 +39,7 @@ func (p Problem) Brief() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 }
 
-// String is the problem as a compiler would print it, with a caret.
+// String formats the problem as a compiler does, with a caret.
 func (p Problem) String() string {
 	text := p.Brief()
 	if p.File == "" || p.Line == 0 {
@@ -51,8 +51,8 @@ func (p Problem) String() string {
 	return text + "\n    " + p.Source + "\n    " + caret(p.Source, p.Column)
 }
 
-// caret is a line that points at the column of the line above it. Tabs stay
-// tabs, so that the two stay aligned.
+// caret returns a line that points at a column of the line above. Tabs remain tabs, so
+// that the two lines are aligned.
 func caret(source string, column int) string {
 	before := source[:min(max(column-1, 0), len(source))]
 	return strings.Map(func(r rune) rune {
@@ -63,7 +63,7 @@ func caret(source string, column int) string {
 	}, before) + "^"
 }
 
-// sources is the text of a policy's modules by file name.
+// sources are the texts of a policy's modules by file name.
 type sources map[string]string
 
 func (s sources) line(file string, number int) string {
@@ -74,7 +74,7 @@ func (s sources) line(file string, number int) string {
 	return strings.TrimSuffix(lines[number-1], "\r")
 }
 
-// problemAt is a problem at a place in the source.
+// problemAt returns a problem at a location.
 func (s sources) problemAt(location *ast.Location, code, format string, args ...any) Problem {
 	p := Problem{Code: code, Message: fmt.Sprintf(format, args...)}
 	if location != nil {
@@ -84,7 +84,7 @@ func (s sources) problemAt(location *ast.Location, code, format string, args ...
 	return p
 }
 
-// problemsOf converts the errors that OPA returns.
+// problemsOf converts errors of OPA.
 func (s sources) problemsOf(err error, file string) []Problem {
 	var several ast.Errors
 	var one *ast.Error
@@ -129,7 +129,8 @@ func (s sources) addDetail(p *Problem, e *ast.Error) {
 		p.Message += ": this built-in is not allowed here; a policy decides by its input alone"
 	}
 	if places := foundAt.FindStringSubmatch(e.Message); places != nil {
-		// OPA blames the package; the last of the rules it names is one too many.
+		// OPA reports the position of the package. The last rule in its message is the
+		// superfluous one.
 		p.Line, _ = strconv.Atoi(places[1])
 		p.Column, p.Source = 1, s.line(p.File, p.Line)
 	}
@@ -138,10 +139,10 @@ func (s sources) addDetail(p *Problem, e *ast.Error) {
 	}
 }
 
-// addInvalidReference moves the column to the invalid part of a reference, and adds
-// the valid names to the message.
+// addInvalidReference moves the column to the invalid part of a reference, and adds the
+// valid names to the message.
 func (p *Problem) addInvalidReference(detail *ast.RefErrInvalidDetail) {
-	// The reference begins at the column; the part that is wrong is later.
+	// The column is the beginning of the reference. The invalid part comes later.
 	if detail.Pos > 0 && detail.Pos < len(detail.Ref) {
 		prefix := detail.Ref[:detail.Pos].String()
 		if p.Column > 0 && len(p.Source) >= p.Column && strings.HasPrefix(p.Source[p.Column-1:], prefix+".") {
@@ -162,7 +163,7 @@ func (p *Problem) addInvalidReference(detail *ast.RefErrInvalidDetail) {
 	p.Message += ": want one of " + strings.Join(choices, ", ")
 }
 
-// sortProblems sorts problems by place and drops duplicates.
+// sortProblems sorts problems by position, and removes duplicates.
 func sortProblems(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The first rule of the README is what it says it is, and so is the mistake in it.
+// TestREADME compiles the first rule of the README, and the rule with a mistake.
 func TestREADME(t *testing.T) {
 	data, err := os.ReadFile("../README.md")
 	if err != nil {

@@ -33,7 +33,7 @@ func shipped(t testing.TB) []*policyv1alpha1.Policy {
 	return policies
 }
 
-// What Portico ships passes everything that users' policies must.
+// TestShippedPolicies checks the shipped policies like policies of users.
 func TestShippedPolicies(t *testing.T) {
 	e := New(Options{})
 	e.Replace(context.Background(), shipped(t))
@@ -52,7 +52,7 @@ func TestShippedPolicies(t *testing.T) {
 	}
 }
 
-// kubectl edit shows every module line by line.
+// TestShippedPoliciesCanBeEdited: kubectl edit shows every module line by line.
 func TestShippedPoliciesCanBeEdited(t *testing.T) {
 	for _, p := range shipped(t) {
 		for file, source := range p.Spec.Modules {
@@ -67,8 +67,8 @@ func TestShippedPoliciesCanBeEdited(t *testing.T) {
 	}
 }
 
-// opa test works on the directories with nothing of ours: no schema, no
-// capabilities, no compiler but OPA's own.
+// TestShippedPoliciesWithPlainOPA: opa test works on the directories, without Portico's
+// schema, capabilities and compiler.
 func TestShippedPoliciesWithPlainOPA(t *testing.T) {
 	modules := map[string]*ast.Module{}
 	for _, p := range shipped(t) {
@@ -96,7 +96,7 @@ func TestShippedPoliciesWithPlainOPA(t *testing.T) {
 	}
 }
 
-// manifest is what an example shows.
+// manifest is the manifest of an example.
 type manifest struct {
 	question   Question
 	parameters *policyv1alpha1.Policy
@@ -154,8 +154,8 @@ func readExample(t *testing.T, file string, about policyv1alpha1.PolicyType) man
 	return x
 }
 
-// Every policy arrives with one manifest it allows and one it denies: with a
-// denial, or with no target left.
+// TestShippedExamples: every policy has an example that it allows, and one that it
+// denies or for which it excludes all targets.
 func TestShippedExamples(t *testing.T) {
 	e := New(Options{})
 	all := shipped(t)
@@ -169,7 +169,7 @@ func TestShippedExamples(t *testing.T) {
 		for _, decision := range []string{"allowed", "denied"} {
 			t.Run(p.Name+"/"+decision, func(t *testing.T) {
 				if p.Name == "spread" && decision == "denied" {
-					return // it prefers, and denies nothing
+					return // this policy only scores targets
 				}
 				x := readExample(t, filepath.Join("..", strings.ToLower(string(p.Spec.Type)), "examples", p.Name, decision+".yaml"), p.Spec.Type)
 				alone := p.DeepCopy()
@@ -195,7 +195,8 @@ func TestShippedExamples(t *testing.T) {
 	}
 }
 
-// With the policies as they ship, what worked without them works.
+// TestShippedPoliciesAllowByDefault: the shipped policies with their defaults deny
+// nothing.
 func TestShippedPoliciesAllowByDefault(t *testing.T) {
 	e := New(Options{})
 	e.Replace(context.Background(), shipped(t))

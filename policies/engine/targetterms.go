@@ -13,12 +13,12 @@ import (
 	"github.com/portico-io/portico/policies/reuse"
 )
 
-// maxTargetTerms bounds the number of targets that are kept as terms.
+// maxTargetTerms limits the number of targets in the cache.
 const maxTargetTerms = 8192
 
-// targetTerms keeps targets as terms and as digests, so that a target is converted when
-// it changes and not for each question. Terms are safe to share between evaluations. It
-// may be lost: the targets are converted again.
+// targetTerms caches targets as terms and as digests, so that a target is converted
+// when it changes, and not for each question. Evaluations can share terms. The cache
+// may be lost: then the targets are converted again.
 type targetTerms struct{ byName *lru.Cache }
 
 type targetTerm struct {
@@ -30,7 +30,7 @@ type targetTerm struct {
 
 func newTargetTerms(size int) *targetTerms { return &targetTerms{byName: lru.New(size)} }
 
-// of converts the targets, in their order.
+// of returns the converted targets, in the same order.
 func (c *targetTerms) of(targets []*workloadv1alpha1.KubernetesTarget) []targetTerm {
 	out := make([]targetTerm, len(targets))
 	for i, target := range targets {
@@ -40,7 +40,7 @@ func (c *targetTerms) of(targets []*workloadv1alpha1.KubernetesTarget) []targetT
 }
 
 func (c *targetTerms) convert(target *workloadv1alpha1.KubernetesTarget) targetTerm {
-	if target.ResourceVersion == "" { // it was never stored, so no version tells when it changes
+	if target.ResourceVersion == "" { // the target is not stored, and has no version that would show a change
 		return newTargetTerm(target)
 	}
 	key := types.NamespacedName{Namespace: target.Namespace, Name: target.Name}
@@ -59,7 +59,7 @@ func newTargetTerm(target *workloadv1alpha1.KubernetesTarget) targetTerm {
 	out := targetTerm{uid: target.UID, resourceVersion: target.ResourceVersion, term: input.Term(seen)}
 	hash := sha256.New()
 	fields, err := input.Digests(seen)
-	if err != nil { // a target is made of strings, which are always JSON
+	if err != nil { // a target consists of strings, which are always JSON
 		_, _ = fmt.Fprintf(hash, "%#v", seen)
 	}
 	for _, field := range fields {

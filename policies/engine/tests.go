@@ -17,25 +17,25 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// testBudget bounds the time of all tests of a policy.
+// testBudget limits the time of all tests of a policy.
 const testBudget = 2 * time.Second
 
 // Test is the result of one of a policy's own tests.
 type Test struct {
-	// Name, such as data.scheduling.quota.test_small_is_allowed.
+	// Name of the test, such as data.scheduling.quota.test_small_is_allowed.
 	Name string
 	// File and Line of the test.
 	File string
 	Line int
-	// Failure is the reason of the failure; empty when it passed.
+	// Failure is the reason of the failure; empty if the test passed.
 	Failure string
-	// Output of its print calls.
+	// Output of the test's print calls.
 	Output string
-	// Duration is how long it took.
+	// Duration of the test.
 	Duration time.Duration
 }
 
-// runTests compiles everything, tests included, and runs the tests.
+// runTests compiles the policy with its tests, and runs the tests.
 func runTests(ctx context.Context, t policyv1alpha1.PolicyType, all, libraries modules, text sources) (tests []Test, coverage float64, problems []Problem) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -46,7 +46,7 @@ func runTests(ctx context.Context, t policyv1alpha1.PolicyType, all, libraries m
 	defer cancel()
 	c := newCompiler(t)
 	tracer := cover.New()
-	// As in a decision: an error of a built-in is an error of the test.
+	// An error of a built-in function fails the test, as it fails a decision.
 	results, err := tester.NewRunner().
 		SetCompiler(c.Compiler).SetDefaultRegoVersion(ast.RegoV1).
 		RaiseBuiltinErrors(true).
@@ -63,9 +63,9 @@ func runTests(ctx context.Context, t policyv1alpha1.PolicyType, all, libraries m
 		return nil, 0, text.problemsOf(err, "")
 	}
 	problems = c.problems(text)
-	unsound := len(problems) > 0 // with problems that explain why tests fail
+	unsound := len(problems) > 0 // there are problems that explain failed tests
 	for result := range results {
-		// Libraries' tests are run with the libraries.
+		// The tests of a Library are run with the Library.
 		if result == nil || result.Skip || result.Location == nil || text[result.Location.File] == "" {
 			continue
 		}

@@ -12,12 +12,12 @@ import (
 // errTimeout is the error of an evaluation that took too long.
 var errTimeout = errors.New("took too long")
 
-// maxWallFactor bounds the elapsed time of an evaluation as a multiple of its timeout,
-// for a machine that is so busy that the evaluation makes no progress.
+// maxWallFactor limits the elapsed time of an evaluation to a multiple of its timeout,
+// in case the machine is so busy that the evaluation makes no progress.
 const maxWallFactor = 8
 
-// slowLimit keeps a policy that took too long from taking all workers: it has one worker,
-// until an evaluation ends in time.
+// slowLimit keeps a slow policy from using all workers. After a timeout the policy has
+// one worker, until an evaluation ends in time.
 type slowLimit struct {
 	slow   atomic.Bool
 	worker chan struct{}
@@ -25,8 +25,8 @@ type slowLimit struct {
 
 func newSlowLimit() *slowLimit { return &slowLimit{worker: make(chan struct{}, 1)} }
 
-// acquireWorker waits for a worker. The wait does not count as time of the policy, except
-// for the one worker of a slow policy.
+// acquireWorker waits for a worker. The wait does not count as time of the policy,
+// unless the policy is slow and waits for its one worker.
 func (e *Engine) acquireWorker(ctx context.Context, l *slowLimit) (release func(), err error) {
 	single := l.slow.Load() && cap(e.workers) > 1
 	if single {

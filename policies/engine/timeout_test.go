@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// busy gives the machine more to do than it can, for as long as the test takes.
+// busy overloads the machine during the test.
 func busy(t *testing.T) {
 	stop := make(chan struct{})
 	var load sync.WaitGroup
@@ -29,10 +29,10 @@ func busy(t *testing.T) {
 	t.Cleanup(func() { close(stop); load.Wait() })
 }
 
-// someWork takes a few times as long as what a decision usually asks.
+// someWork takes a few times as long as a usual decision.
 const someWork = "squares := {x | some i, _ in split(sprintf(\"%100d\", [0]), \" \"); some j, _ in split(sprintf(\"%100d\", [0]), \" \"); x := (i * 100) + j}\n\n"
 
-// A policy that is kept waiting by a busy machine has not taken long.
+// TestBusyMachine: waiting for a busy machine does not count as time of a policy.
 func TestBusyMachine(t *testing.T) {
 	if threadCPUTime(currentThreadID()) == 0 {
 		t.Fatal("the time of a thread cannot be read")
@@ -47,7 +47,7 @@ func TestBusyMachine(t *testing.T) {
 	t.Logf("answered after %v", d.Evaluations[0].Duration)
 }
 
-// A thread that sleeps takes nothing of the processor.
+// TestStopwatch: a sleeping thread uses no processor time.
 func TestStopwatch(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("the clock on the wall stands in")
@@ -66,12 +66,13 @@ func TestStopwatch(t *testing.T) {
 		t.Errorf("slept, and took %v", spent)
 	}
 	before := watch.elapsed()
-	for watch.elapsed() == before { // does something
+	for watch.elapsed() == before { // uses processor time
 	}
 }
 
-// A policy that takes too long has one slot, so that there is another; and the
-// wait for that counts as its own, not as that of the next policy.
+// TestSlowPolicyIsKeptApart: a slow policy has one worker, so that others are free.
+// Waiting for that worker counts as its own time, and not as the time of the next
+// policy.
 func TestSlowPolicyIsKeptApart(t *testing.T) {
 	ctx := context.Background()
 	e := New(Options{Timeout: 20 * time.Millisecond, MaxConcurrent: 2})
@@ -84,7 +85,7 @@ func TestSlowPolicyIsKeptApart(t *testing.T) {
 	if !slow.slow.Load() {
 		t.Fatal("a policy that took too long is not kept apart")
 	}
-	slow.worker <- struct{}{} // somebody else waits for it
+	slow.worker <- struct{}{} // another evaluation has the worker
 	if diff := cmp.Diff(want, codes(e.Decide(ctx, scheduling()))); diff != "" {
 		t.Error(diff)
 	}
@@ -160,7 +161,7 @@ func TestChanges(t *testing.T) {
 	if !e.HasPolicies("Scheduling") || e.HasPolicies("Publish") {
 		t.Error("the policy in force is of scheduling")
 	}
-	apply(t, e, policy("q", denies("A"))) // again
+	apply(t, e, policy("q", denies("A"))) // a second time
 	e.Remove(ctx, "nobody")
 	if len(changes) > 0 {
 		t.Error("a change was told, and nothing changed")

@@ -8,19 +8,17 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 )
 
-// Violations are the findings for which one policy would refuse an object, whatever its
-// action.
+// Violations are the findings of one policy against an existing object, for any action.
 type Violations struct {
-	// Findings are the reasons why it would deny the object, or exclude the target
-	// that the object runs on, or every target that it could run on. Empty when the
-	// policy has none.
+	// Findings are the reasons of the policy to deny the object, or to exclude its
+	// target. For an object without a target they exclude every possible target.
 	Findings []Finding
-	// Err is the reason why the policy could not be evaluated; nil when it was.
+	// Err is the reason why the evaluation failed; nil if it did not.
 	Err error
 }
 
-// Violations evaluates each policy of the question's type by itself, for an object that
-// exists. Policies that do not match, or are left out, are not in the result.
+// Violations evaluates each policy of the question's type by itself, for an existing
+// object. The result contains no policies that do not match, and none of without.
 func (e *Engine) Violations(ctx context.Context, q Question, without map[string]bool) map[string]Violations {
 	var policies []*compiled
 	for _, entry := range e.current.Load().byType[q.Type] {
@@ -40,8 +38,8 @@ type Draft struct {
 // Type of the policy.
 func (t *Draft) Type() policyv1alpha1.PolicyType { return t.policy.spec.Type }
 
-// Violations evaluates the draft for an object that exists. matches is false when the
-// draft does not match the object.
+// Violations evaluates the draft for an existing object. matches is false if the draft
+// does not match the object.
 func (t *Draft) Violations(ctx context.Context, q Question) (found Violations, matches bool) {
 	found, matches = t.engine.violations(ctx, q, t.policy)[t.policy.name]
 	return found, matches
@@ -70,9 +68,9 @@ func (e *Engine) violations(ctx context.Context, q Question, policies ...*compil
 	return byPolicy
 }
 
-// violations returns the reasons why an existing object may not be as it is: the
-// policy denies it, or excludes the target that it runs on. An object without a
-// target is in violation when the policy excludes every target it could run on.
+// violations returns the reasons of a policy against an existing object: the policy
+// denies the object, or excludes its target. An object without a target is in violation
+// if the policy excludes every possible target.
 func (o *outputs) violations(q Question) []Finding {
 	excluded := map[string]bool{}
 	for _, f := range o.exclude {

@@ -1,13 +1,13 @@
 // Package input defines the input of policies: one documented, versioned type for each
-// type of policy, made by one function from the objects of a request. Webhook,
-// scheduler, audit, command line and tests all use these, so that they cannot
-// disagree.
+// type of policy. One function makes it from the objects of a request. Admission, the
+// scheduler, audits, the command line and tests all use this package, so that their
+// inputs agree.
 //
-// Adding a field is compatible. Removing one, or changing its meaning, makes a new
-// version that is served next to this one.
+// A new field is a compatible change. The removal of a field, or a change of its
+// meaning, requires a new version, which is served together with this one.
 //
 // Labels and annotations are always present, and may be empty. A field that an object
-// does not have is absent, never null.
+// does not have is absent, and never null.
 package input
 
 import (
@@ -19,58 +19,57 @@ import (
 // Version of the types in this package, which policies read as input.version.
 const Version = "v1"
 
-// Scheduling is the input of a Scheduling policy: an object that is to run, and the
-// targets it could run on.
+// Scheduling is the input of a Scheduling policy: an object, and the targets on which
+// it may run.
 type Scheduling struct {
 	// Version of this document, "v1".
 	Version string `json:"version"`
-	// Request that is reviewed.
+	// Request is the admission request.
 	Request Request `json:"request"`
-	// Object that is to run: a Deployment, a Service, or any other object that
-	// is sent to a target.
+	// Object is the object that is sent to a target: a Deployment, a Service, or an
+	// object of any other kind.
 	Object Object `json:"object"`
-	// OldObject is the object as it was, in an update.
+	// OldObject is the object before an update.
 	OldObject *Object `json:"oldObject,omitempty"`
 	// Namespace is the namespace of the object.
 	Namespace Namespace `json:"namespace"`
-	// Application is the unit of scheduling the object belongs to.
+	// Application is the unit of scheduling of the object.
 	Application Application `json:"application"`
 	// Targets are the candidates, sorted by name.
 	Targets []Target `json:"targets"`
-	// Placed counts, by the name of a target, the resources it has already.
+	// Placed is the number of resources on each target, by the name of the target.
 	Placed map[string]int `json:"placed"`
-	// Parameters are the policy's own, from its spec.
+	// Parameters are spec.parameters of the policy.
 	Parameters map[string]any `json:"parameters"`
 }
 
-// Publish is the input of a Publish policy: a cluster that is to be published to a
-// namespace.
+// Publish is the input of a Publish policy: a cluster, and the namespace to which it is
+// published.
 type Publish struct {
 	// Version of this document, "v1".
 	Version string `json:"version"`
-	// Request that is reviewed.
+	// Request is the admission request.
 	Request Request `json:"request"`
-	// Target is the KubernetesTarget that shall be published.
+	// Target is the KubernetesTarget to publish.
 	Target Target `json:"target"`
-	// OldTarget is the target as it was, in an update.
+	// OldTarget is the target before an update.
 	OldTarget *Target `json:"oldTarget,omitempty"`
-	// Namespace is the namespace it is published to.
+	// Namespace is the namespace of the target.
 	Namespace Namespace `json:"namespace"`
-	// Cluster is the cluster it lends, as far as it is known.
+	// Cluster is the published cluster, if it is known.
 	Cluster Cluster `json:"cluster"`
-	// Existing are the other targets in the same namespace, and those of the
-	// same cluster in others, sorted by namespace and name.
+	// Existing are the other targets of the namespace, and the targets of the same
+	// cluster in other namespaces, sorted by namespace and name.
 	Existing []Target `json:"existing"`
-	// Parameters are the policy's own, from its spec.
+	// Parameters are spec.parameters of the policy.
 	Parameters map[string]any `json:"parameters"`
 }
 
-// Request is the admission request, or an audit of an object that exists.
+// Request is the admission request, or an audit of an existing object.
 type Request struct {
-	// Operation is CREATE, UPDATE, or AUDIT for an object that exists, without a
-	// request.
+	// Operation is CREATE or UPDATE, or AUDIT for an existing object without a request.
 	Operation string `json:"operation"`
-	// DryRun is true when nothing will be stored.
+	// DryRun is true if the object is not stored.
 	DryRun bool `json:"dryRun"`
 	// Kind of the object.
 	Kind Kind `json:"kind"`
@@ -84,7 +83,7 @@ type Request struct {
 
 // Kind of an object.
 type Kind struct {
-	// Group, "" for the core group.
+	// Group of the kind; "" is the core group.
 	Group string `json:"group"`
 	// Version, such as v1.
 	Version string `json:"version"`
@@ -96,15 +95,15 @@ type Kind struct {
 type User struct {
 	// Username, such as system:serviceaccount:team-a:deployer.
 	Username string `json:"username"`
-	// Groups the user is in.
+	// Groups of the user.
 	Groups []string `json:"groups"`
-	// UID of the user, when the authenticator sets it.
+	// UID of the user, if the authenticator sets it.
 	UID string `json:"uid,omitempty"`
 }
 
-// Object is an object of any kind. Of its top-level fields a policy sees those
-// listed here. managedFields, the last-applied annotation and the content of a
-// Secret are never shown, at any depth.
+// Object is an object of any kind. Policies see only the top-level fields that are
+// listed here. They never see managedFields, the last-applied annotation and the
+// content of a Secret, at any depth.
 type Object struct {
 	// APIVersion, such as apps/v1.
 	APIVersion string `json:"apiVersion"`
@@ -112,9 +111,9 @@ type Object struct {
 	Kind string `json:"kind"`
 	// Metadata of the object.
 	Metadata Metadata `json:"metadata"`
-	// Spec as it was written.
+	// Spec of the object.
 	Spec map[string]any `json:"spec,omitempty"`
-	// Status as it is.
+	// Status of the object.
 	Status map[string]any `json:"status,omitempty"`
 	// Data of a ConfigMap.
 	Data map[string]any `json:"data,omitempty"`
@@ -132,19 +131,19 @@ type Object struct {
 type Metadata struct {
 	// Name of the object.
 	Name string `json:"name"`
-	// GenerateName it was made from, if any.
+	// GenerateName of the object, if it has one.
 	GenerateName string `json:"generateName,omitempty"`
-	// Namespace it is in.
+	// Namespace of the object.
 	Namespace string `json:"namespace"`
-	// Labels, never absent.
+	// Labels of the object. They are never absent.
 	Labels map[string]string `json:"labels"`
-	// Annotations, never absent.
+	// Annotations of the object. They are never absent.
 	Annotations map[string]string `json:"annotations"`
 	// UID of a stored object.
 	UID string `json:"uid,omitempty"`
 	// CreationTimestamp of a stored object, in RFC 3339.
 	CreationTimestamp string `json:"creationTimestamp,omitempty"`
-	// DeletionTimestamp of an object that is going, in RFC 3339.
+	// DeletionTimestamp of an object that is being deleted, in RFC 3339.
 	DeletionTimestamp string `json:"deletionTimestamp,omitempty"`
 }
 
@@ -154,13 +153,13 @@ type Namespace struct {
 	Metadata NamespaceMetadata `json:"metadata"`
 }
 
-// NamespaceMetadata of a namespace.
+// NamespaceMetadata is the metadata of a namespace.
 type NamespaceMetadata struct {
 	// Name of the namespace.
 	Name string `json:"name"`
-	// Labels, never absent.
+	// Labels of the namespace. They are never absent.
 	Labels map[string]string `json:"labels"`
-	// Annotations, never absent.
+	// Annotations of the namespace. They are never absent.
 	Annotations map[string]string `json:"annotations"`
 }
 
@@ -168,32 +167,31 @@ type NamespaceMetadata struct {
 type Application struct {
 	// Name of the KubernetesApplication.
 	Name string `json:"name"`
-	// Target it runs on, once one was chosen.
+	// Target is the name of its target, if one was selected.
 	Target string `json:"target,omitempty"`
 }
 
-// Target is a KubernetesTarget: a cluster that is lent to a namespace.
+// Target is a KubernetesTarget: a cluster that is published to a namespace.
 type Target struct {
-	// Metadata of the target. Applications select targets by the labels.
+	// Metadata of the target. Applications select targets by their labels.
 	Metadata Metadata `json:"metadata"`
 	// Spec of the target.
 	Spec TargetSpec `json:"spec"`
 	// Status of the target.
 	Status TargetStatus `json:"status"`
-	// Cluster behind it.
+	// Cluster of the target.
 	Cluster Cluster `json:"cluster"`
 }
 
-// TargetSpec of a target.
+// TargetSpec is the spec of a target.
 type TargetSpec struct {
-	// ClusterRef names the managed cluster that is published, if it is one.
+	// ClusterRef names the published managed cluster, if there is one.
 	ClusterRef *ClusterReference `json:"clusterRef,omitempty"`
-	// ConnectionSecretRef names the Secret with the connection. The content of the
-	// Secret is never shown.
+	// ConnectionSecretRef names the connection Secret. Policies never see its content.
 	ConnectionSecretRef *SecretReference `json:"connectionSecretRef,omitempty"`
-	// Connection is the place of the copy of the managed cluster's connection:
-	// Copy, in the namespace of the target, or Private, in Portico's own. Absent,
-	// the manager's default decides.
+	// Connection is the place of the copy of the managed cluster's connection Secret:
+	// Copy, in the namespace of the target, or Private, in Portico's own namespace. If
+	// it is absent, the manager's default applies.
 	Connection string `json:"connection,omitempty"`
 }
 
@@ -211,11 +209,11 @@ type ClusterReference struct {
 type SecretReference struct {
 	// Name of the Secret.
 	Name string `json:"name"`
-	// Namespace of the Secret, if it is not that of the target.
+	// Namespace of the Secret, if it is not the namespace of the target.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// TargetStatus of a target.
+// TargetStatus is the status of a target.
 type TargetStatus struct {
 	// Conditions of the target.
 	Conditions []Condition `json:"conditions"`
@@ -227,20 +225,19 @@ type Condition struct {
 	Type string `json:"type"`
 	// Status is True, False or Unknown.
 	Status string `json:"status"`
-	// Reason in one word.
+	// Reason of the status, in one word.
 	Reason string `json:"reason"`
 }
 
-// Cluster behind a target, as far as it is known.
+// Cluster is the cluster of a target, if it is known.
 type Cluster struct {
-	// ID is the same for every target of one cluster: the UID of its namespace
-	// kube-system.
+	// ID identifies the cluster. It is the same for every target of the cluster.
 	ID string `json:"id,omitempty"`
 	// Version of Kubernetes, such as v1.36.3.
 	Version string `json:"version,omitempty"`
 }
 
-// Empty returns a new, empty input of the type, nil for a Library, which has none.
+// Empty returns an empty input of the type; nil for a Library, which has no input.
 func Empty(t policyv1alpha1.PolicyType) any {
 	switch t {
 	case policyv1alpha1.Scheduling:

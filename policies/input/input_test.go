@@ -50,7 +50,7 @@ func question() Question {
 	}
 }
 
-// What is in a Secret is never shown, however deep the Secret is.
+// TestSecretsAreNeverShown: policies never see the content of a Secret, at any depth.
 func TestSecretsAreNeverShown(t *testing.T) {
 	for name, object := range map[string]map[string]any{
 		"Secret": secret(),
@@ -86,7 +86,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 }
 
-// Converting to terms is the same as going through JSON.
+// TestTermIsJSON: a converted term is equal to the term of the JSON document.
 func TestTermIsJSON(t *testing.T) {
 	for name, in := range map[string]any{
 		"Scheduling": NewScheduling(question(), map[string]any{"max": 3}),
@@ -109,8 +109,9 @@ func TestTermIsJSON(t *testing.T) {
 	}
 }
 
-// Labels, annotations, lists and what a policy may iterate are there, if empty.
-func TestWhatIsAlwaysThere(t *testing.T) {
+// TestFieldsAlwaysPresent: labels, annotations and lists are present, also when they are
+// empty.
+func TestFieldsAlwaysPresent(t *testing.T) {
 	encoded, err := json.Marshal([]any{NewScheduling(Question{}, nil), NewPublish(Question{}, nil)})
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +121,8 @@ func TestWhatIsAlwaysThere(t *testing.T) {
 	}
 }
 
-// The schemas in policies/schemas describe every field; make verify says
-// whether they are fresh.
+// TestSchemasAreComplete: the schemas in policies/schemas describe every field. make
+// verify compares them with the code.
 func TestSchemasAreComplete(t *testing.T) {
 	for _, kind := range []policyv1alpha1.PolicyType{policyv1alpha1.Scheduling, policyv1alpha1.Publish} {
 		data, err := os.ReadFile("../schemas/" + strings.ToLower(string(kind)) + ".json")

@@ -14,30 +14,30 @@ import (
 	workloadv1alpha1 "github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Question holds the objects from which an input is made.
+// Question holds the objects of an input.
 type Question struct {
-	// Request that is reviewed. Name, Namespace and Kind default to those
+	// Request is the admission request. Defaults for Name, Namespace and Kind are those
 	// of Object, or of Target.
 	Request Request
-	// Object that is to run; for a Scheduling policy.
+	// Object of a Scheduling policy.
 	Object *unstructured.Unstructured
-	// OldObject is the object as it was; nil unless it is being updated.
+	// OldObject is the object before an update; otherwise nil.
 	OldObject *unstructured.Unstructured
-	// Namespace of the object; nil when it is not known.
+	// Namespace of the object; nil if it is not known.
 	Namespace *corev1.Namespace
-	// Application the object belongs to.
+	// Application of the object.
 	Application Application
-	// Targets are the candidates; for a Scheduling policy.
+	// Targets are the candidates of a Scheduling policy.
 	Targets []*workloadv1alpha1.KubernetesTarget
-	// Placed counts, by target, the resources that are on it already.
+	// Placed is the number of resources on each target.
 	Placed map[string]int
-	// Target that is to be published; for a Publish policy.
+	// Target of a Publish policy.
 	Target *workloadv1alpha1.KubernetesTarget
-	// OldTarget is the target as it was; nil unless it is being updated.
+	// OldTarget is the target before an update; otherwise nil.
 	OldTarget *workloadv1alpha1.KubernetesTarget
 	// Existing are the other targets of the namespace or of the cluster.
 	Existing []*workloadv1alpha1.KubernetesTarget
-	// ClusterID is the identity of the cluster that Target lends, when known.
+	// ClusterID identifies the cluster of Target, if it is known.
 	ClusterID string
 }
 
@@ -134,8 +134,8 @@ func newTargets(targets []*workloadv1alpha1.KubernetesTarget) []Target {
 	return out
 }
 
-// Sorted returns the targets by namespace and name, in a slice of its own
-// unless they are so already.
+// Sorted returns the targets by namespace and name. It copies the slice unless it is
+// already sorted.
 func Sorted(targets []*workloadv1alpha1.KubernetesTarget) []*workloadv1alpha1.KubernetesTarget {
 	order := func(a, b *workloadv1alpha1.KubernetesTarget) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -164,12 +164,12 @@ func NewObject(object *unstructured.Unstructured) Object {
 	return out
 }
 
-// lastApplied repeats the whole object, and so would show the content of a Secret.
+// lastApplied contains the whole object, and so the content of a Secret.
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
-// redact copies a JSON value without the parts that policies must not see: the data of a
-// Secret, however deep it is (applications template them), managedFields, and
-// the last-applied annotation.
+// redact copies a JSON value without the parts that policies must not see:
+// managedFields, the last-applied annotation, and the data of Secrets at any depth,
+// such as in the template of an application.
 func redact(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -213,7 +213,7 @@ func newMetadata(object metav1.Object) Metadata {
 	return out
 }
 
-// noMetadata is that of no object.
+// noMetadata returns empty metadata.
 func noMetadata() Metadata {
 	return Metadata{Labels: map[string]string{}, Annotations: map[string]string{}}
 }

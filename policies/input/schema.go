@@ -7,11 +7,11 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 )
 
-// Schema returns the JSON schema of a type's input, nil for a Library, which
-// has none. describe returns the description of a field of a Go type; it may be nil.
+// Schema returns the JSON schema of a type's input; nil for a Library, which has no
+// input. describe returns the description of a field of a Go type. It may be nil.
 //
-// The schema keeps to what OPA's type checker understands. It stops checking
-// below validateOneOf and anyOf, so a field that may be of several types has none.
+// The schema uses only keywords of OPA's type checker. The type checker ignores a
+// schema below oneOf and anyOf, so a field with several possible types has no schema.
 func Schema(t policyv1alpha1.PolicyType, describe func(typeName, field string) string) map[string]any {
 	in := Empty(t)
 	if in == nil {
@@ -39,7 +39,7 @@ func schemaOf(t reflect.Type, describe func(string, string) string) map[string]a
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": schemaOf(t.Elem(), describe)}
 	case reflect.Map:
-		// map[string]any is whatever a user wrote.
+		// a map[string]any has any fields of a user
 		schema := map[string]any{"type": "object", "additionalProperties": true}
 		if t.Elem().Kind() != reflect.Interface {
 			schema["additionalProperties"] = schemaOf(t.Elem(), describe)

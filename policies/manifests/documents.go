@@ -27,7 +27,7 @@ type Document struct {
 	// Content is the decoded document.
 	Content map[string]any
 
-	text string // of the whole document
+	text string // the text of the whole document
 }
 
 // Kind returns the apiVersion and the kind of the document.

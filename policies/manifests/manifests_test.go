@@ -41,7 +41,7 @@ spec:
 `
 )
 
-// files writes files, and returns the directory they are in.
+// files writes files, and returns their directory.
 func files(t *testing.T, content map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,8 +70,8 @@ func bundled(t *testing.T, modules map[string]string) string {
 	return files(t, map[string]string{"bundle.tar.gz": out.String()})
 }
 
-// Whatever a policy is written in, it is the same policy, and its mistake is told
-// where its author made it.
+// TestPolicies reads one policy from every format. The policy is the same, and its
+// problems have the position in the file.
 func TestPolicies(t *testing.T) {
 	tree := files(t, map[string]string{
 		"scheduling/quota.rego": rules, "scheduling/quota_test.rego": tests,
@@ -153,7 +153,7 @@ func TestPoliciesThatAreNone(t *testing.T) {
 	}
 }
 
-// What a server is given to store is what was read, letter by letter.
+// TestRender: a rendered policy has exactly the modules of its source.
 func TestRender(t *testing.T) {
 	shipped, err := engine.Shipped()
 	if err != nil {
@@ -225,7 +225,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// All that is wrong with files is told at once, each with its line.
+// TestDocumentsThatAreNone: all errors in files are reported at once, each with its
+// line.
 func TestDocumentsThatAreNone(t *testing.T) {
 	dir := files(t, map[string]string{
 		"a.yaml": "kind: A\n---\nkind: B\nkind: B\n", "b.yaml": "- a\n- b\n", "c.yaml": "a: b\n c: d\n", "d.json": `{"kind": "List", "items": [1]}`,

@@ -19,7 +19,7 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// Source is a policy, and the files it was read from.
+// Source is a policy with its files.
 type Source struct {
 	*policyv1alpha1.Policy
 	// File is the file of the rules, or the manifest.
@@ -215,7 +215,7 @@ func readBundle(file string) ([]Source, error) {
 	defer f.Close()
 	b, err := bundle.NewCustomReader(bundle.NewTarballLoaderWithBaseURL(f, "")).
 		WithRegoVersion(ast.RegoV1).WithProcessAnnotations(true).WithSizeLimitBytes(maxBundle).
-		WithLazyLoadingMode(true). // modules that do not parse are read as well
+		WithLazyLoadingMode(true). // read modules with syntax errors, too
 		Read()
 	if err != nil {
 		return nil, fmt.Errorf("%s: reading the bundle: %w", file, err)

@@ -15,7 +15,7 @@ func modulePositions(d Document, modules map[string]string) map[string]position 
 		return out
 	}
 	lines := strings.Split(d.text, "\n")
-	before := d.Line - d.firstLine() - 1 // in the file, before the document
+	before := d.Line - d.firstLine() - 1 // the lines of the file before the document
 	for name, value := range fields(field(field(root.Content[0], "spec"), "modules")) {
 		source, known := modules[name]
 		if !known || value.Style != yaml.LiteralStyle {

@@ -41,7 +41,7 @@ func Render(policy *policyv1alpha1.Policy) (string, error) {
 		return "", fmt.Errorf("policy %s: %w", policy.Name, err)
 	}
 	var out strings.Builder
-	out.Write(head) // spec is its last field
+	out.Write(head) // spec is the last field of a policy
 	out.WriteString("  modules:\n")
 	for _, name := range slices.Sorted(maps.Keys(policy.Spec.Modules)) {
 		out.WriteString("    " + name + ": " + blockScalar(policy.Spec.Modules[name], "      "))

@@ -1,5 +1,6 @@
-// Package reuse decides when an earlier answer of a policy counts for a new question: it
-// finds the inputs that a policy reads, and keeps answers by the digest of these inputs.
+// Package reuse decides whether an earlier answer of a policy is valid for a new
+// question. It finds the inputs that a policy reads, and keeps answers by the digest of
+// these inputs.
 package reuse
 
 import (
@@ -67,7 +68,7 @@ func (c *Cache[V]) Get(key Digest) (value V, ok bool) {
 	return value, false
 }
 
-// Put keeps a value, which nobody changes from now on.
+// Put stores a value. The value must not be changed afterwards.
 func (c *Cache[V]) Put(key Digest, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,7 +44,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestEntrySize holds the estimated size of an entry against the memory it takes.
+// TestEntrySize compares the estimated size of an entry with its memory.
 func TestEntrySize(t *testing.T) {
 	const entries = 50_000
 	heap := func() uint64 {

@@ -36,7 +36,7 @@ func ReadsOf(compiled map[string]*ast.Module) Reads {
 			reads.all = reads.all || node.Equal(ast.InputRootDocument.Value)
 		case ast.Ref:
 			reads.add(node)
-			for _, part := range node[1:] { // the head of a reference to a field is no read of all
+			for _, part := range node[1:] { // a reference to a field does not read the whole input
 				visitor.Walk(part)
 			}
 			return true

@@ -10,37 +10,35 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// AuditResult is the answer of one policy about all existing objects.
+// AuditResult is the result of one policy for all existing objects.
 type AuditResult struct {
-	// Evaluated is the number of objects that the policy was asked about.
+	// Evaluated is the number of objects for which the policy was evaluated.
 	Evaluated int
-	// Failed is the number of those for which the evaluation ended in an error.
-	// They are no violations.
+	// Failed is the number of failed evaluations. They are no violations.
 	Failed int
 	// Error is the first of these errors.
 	Error string
-	// Violations is the number of objects that the policy would refuse.
+	// Violations is the number of objects that the policy would deny.
 	Violations int
 	// Sample holds the first violations, by namespace and name.
 	Sample []Violation
 }
 
-// Violation is an existing object that a policy would refuse. The policy denies
-// the object, or excludes the target that the object runs on. For an object
-// without a target it excludes every target that the selector of the application
-// matches. See engine.Violations.
+// Violation is an existing object that a policy would deny. The policy denies the
+// object itself, or excludes its target. For an object without a target it excludes
+// every target that the selector of the application matches. See engine.Violations.
 type Violation struct {
 	Subject
 	engine.Finding
 }
 
-// maxFailures is the number of failed evaluations after which an audit leaves a
-// policy out. A policy that always uses its whole time limit then costs little.
+// maxFailures is the number of failed evaluations after which an audit skips a policy.
+// Otherwise a policy that always reaches its time limit would make the audit slow.
 const maxFailures = 10
 
-// Audit asks every active policy about all existing objects, whatever its action,
-// and returns the results by policy. It keeps at most maxSample violations for
-// each policy; 0 keeps all. It returns nil when ctx ends before the audit does.
+// Audit evaluates every active policy for all existing objects, with any action, and
+// returns the results by policy. It keeps at most maxSample violations for each policy;
+// 0 keeps all. It returns nil if ctx ends before the audit.
 func Audit(ctx context.Context, e *engine.Engine, s *Snapshot, maxSample int) map[string]*AuditResult {
 	results := map[string]*AuditResult{}
 	for _, state := range e.Policies() {
@@ -107,14 +105,14 @@ func SameAudit(a, b *policyv1alpha1.PolicyAudit) bool {
 	return a.Evaluated == b.Evaluated && a.Violations == b.Violations && slices.Equal(a.Sample, b.Sample)
 }
 
-// verbs name the effect of each action on a violation.
+// verbs describe the effect of each action on a violation.
 var verbs = map[policyv1alpha1.Action]string{
 	policyv1alpha1.Deny: "would deny", policyv1alpha1.Warn: "would warn of", policyv1alpha1.Audit: "would record",
 }
 
-// Impact returns one sentence about the existing objects that a draft of a policy
-// would refuse, or "" when it would refuse none. Objects that it cannot ask about
-// before ctx ends do not count.
+// Impact returns one sentence about the existing objects that a draft of a policy would
+// deny, or "" if there are none. Objects that are not evaluated before ctx ends do not
+// count.
 func Impact(ctx context.Context, draft *engine.Draft, action policyv1alpha1.Action, s *Snapshot) string {
 	if action == "" {
 		action = policyv1alpha1.Deny

@@ -33,7 +33,7 @@ func replicas(namespace, name string, count int64) *unstructured.Unstructured {
 	return out
 }
 
-// world has two namespaces with something in them, and Portico's own.
+// snapshot has two namespaces with objects, and Portico's own namespace.
 func snapshot() *Snapshot {
 	at := &v1alpha1.TargetReference{Name: "us"}
 	template := runtime.RawExtension{Raw: []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`)}
@@ -65,7 +65,7 @@ func policyOf(name string, action policyv1alpha1.Action, rules string) *policyv1
 
 const (
 	big = `deny contains {"code": "Big", "msg": "is big"} if input.object.spec.replicas > 3` + "\n"
-	// fails gives two values for one rule.
+	// fails has two values for one rule.
 	fails = "one := 1 if input.object\n\none := 2 if input.object\n\ndeny contains {\"code\": \"One\", \"msg\": \"one\"} if one == 1\n"
 	far   = `exclude contains {"target": "us", "code": "Far", "msg": "is far"}` + "\n"
 )
@@ -125,7 +125,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// An audit stops asking a policy that fails every time.
+// TestAuditSkipsFailingPolicy: an audit skips a policy after several failures.
 func TestAuditSkipsFailingPolicy(t *testing.T) {
 	s := snapshot()
 	for i := range 50 {
@@ -138,7 +138,8 @@ func TestAuditSkipsFailingPolicy(t *testing.T) {
 	}
 }
 
-// The status of a policy stays small.
+// TestAuditStatusIsBounded: the status of a policy does not grow with the number of
+// violations.
 func TestAuditStatusIsBounded(t *testing.T) {
 	s := snapshot()
 	for i := range 50 {

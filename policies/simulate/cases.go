@@ -21,18 +21,18 @@ import (
 	"github.com/portico-io/portico/policies/input"
 )
 
-// Case is one applied object, and the question that policies are asked about it.
+// Case is one applied object with its question for policies.
 type Case struct {
 	// Object is the applied object, or a template of it.
 	Object *unstructured.Unstructured
-	// Parent names the KubernetesApplication or KubernetesApplicationResource that
-	// holds the object as a template; empty for an object of its own.
+	// Parent names the KubernetesApplication or KubernetesApplicationResource with the
+	// object as a template; empty for other objects.
 	Parent string
-	// Skipped is the reason why no policy is asked; empty when policies are asked.
+	// Skipped is the reason why no policy is evaluated; empty if policies are.
 	Skipped string
 	// Refused holds the validation errors of the object.
 	Refused field.ErrorList
-	// Question is the question that policies are asked.
+	// Question for the policies.
 	Question engine.Question
 	// Member is the membership of an object that is sent to a target; nil for any
 	// other object.
@@ -127,7 +127,7 @@ func (s *Snapshot) applyApplication(object *unstructured.Unstructured) error {
 		return err
 	}
 	if old := s.application(app.Namespace, app.Name); old != nil && app.Spec.TargetRef == nil {
-		app.Spec.TargetRef = old.Spec.TargetRef // an update does not move it
+		app.Spec.TargetRef = old.Spec.TargetRef // an update does not change the target
 	}
 	s.Applications = append(slices.DeleteFunc(slices.Clone(s.Applications), func(a *v1alpha2.KubernetesApplication) bool { return sameName(a, app) }), app)
 	return nil
@@ -141,7 +141,7 @@ func (s *Snapshot) publish(request input.Request, object *unstructured.Unstructu
 	}
 	old := s.target(target.Namespace, target.Name)
 	if old != nil && len(target.Status.Conditions) == 0 {
-		target.Status = old.Status // apply does not change status
+		target.Status = old.Status // kubectl apply does not change the status
 	}
 	var before *v1alpha1.KubernetesTarget
 	if request.Operation != decisions.AuditOperation {
@@ -153,12 +153,12 @@ func (s *Snapshot) publish(request input.Request, object *unstructured.Unstructu
 		Question: decisions.PublishQuestion(withOperation(request, before != nil), target, before, s.namespace(target.Namespace), s.Targets),
 	}
 	published := target.DeepCopy()
-	MarkReachable(published) // before anything is scheduled to it
+	MarkReachable(published) // the target is published before any object is scheduled
 	s.SetTarget(*published)
 	return []Case{c}, nil
 }
 
-// withOperation sets the operation of a request that has none.
+// withOperation sets the operation of a request if it is empty.
 func withOperation(request input.Request, update bool) input.Request {
 	request.Operation = cmp.Or(request.Operation, map[bool]string{true: "UPDATE", false: "CREATE"}[update])
 	return request
@@ -228,7 +228,7 @@ func (s *Snapshot) member(namespace string, membership policies.Membership, item
 func (s *Snapshot) scheduling(request input.Request, object, old *unstructured.Unstructured, m *Member) engine.Question {
 	q, err := s.candidates(m.Namespace).ForMember(m.Membership, m.allowItem)
 	if err != nil {
-		q, _ = s.candidates(m.Namespace).ForMember(policies.Membership{}) // validation has refused the selector
+		q, _ = s.candidates(m.Namespace).ForMember(policies.Membership{}) // validation denied the selector
 	}
 	return decisions.NewSchedulingContext(s.namespace(m.Namespace), input.Application{Name: m.Application, Target: m.Target}, q).
 		Question(request, object, old)
@@ -281,7 +281,7 @@ func (s *Snapshot) template(request input.Request, namespace string, raw runtime
 	if err := json.Unmarshal(raw.Raw, &template.Object); err != nil {
 		return Case{}, fmt.Errorf("reading the template: %w", err)
 	}
-	// A kind without namespaces cannot be told from here.
+	// The scope of the kind is not known here.
 	member := s.member(namespace, m, policies.AllowItemOfNative(template))
 	member.isNew = true
 	return Case{Object: template, Member: member, Question: s.scheduling(withOperation(request, false), template, nil, member)}, nil

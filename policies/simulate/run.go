@@ -13,14 +13,14 @@ import (
 	"github.com/portico-io/portico/policies/targetselection"
 )
 
-// Result is the answer about one object.
+// Result is the result for one object.
 type Result struct {
 	Case
-	// Decision is the decision of the policies; nil when none was asked.
+	// Decision is the decision of the policies; nil if none was evaluated.
 	Decision *engine.Decision
 }
 
-// Denied tells whether validation or a policy would refuse the object.
+// Denied tells whether validation or a policy would deny the object.
 func (a Result) Denied() bool {
 	return len(a.Refused) > 0 || a.Decision != nil && !a.Decision.Allowed()
 }
@@ -33,11 +33,11 @@ type Placement struct {
 	// Target is the target that the application would run on; empty when no target
 	// fits.
 	Target string
-	// Running tells whether the application runs there already.
+	// Running tells whether the application already runs on Target.
 	Running bool
 	// Exclusions are the reasons against the other targets.
 	Exclusions []targetselection.Exclusion
-	// Ranking lists the targets that fit, the best first, when policies scored any.
+	// Ranking lists the targets that fit, the best first, if policies scored any.
 	Ranking []targetselection.Rank
 	// Message is the reason, in one line, why the application runs nowhere.
 	Message string
@@ -49,8 +49,7 @@ type Report struct {
 	Placements []Placement
 }
 
-// Run asks the policies about every case, and selects targets for the cases that
-// nothing refuses.
+// Run evaluates the policies for every case, and selects targets for the allowed cases.
 func Run(ctx context.Context, e *engine.Engine, s *Snapshot, cases []Case) Report {
 	var r Report
 	for _, c := range cases {
@@ -73,7 +72,7 @@ type group struct {
 	members                []Result
 }
 
-// groups returns the members that nothing refuses, by application, in order.
+// groups returns the allowed members by application, in order.
 func groups(results []Result) []group {
 	var out []group
 	for _, a := range results {
@@ -141,8 +140,8 @@ func (s *Snapshot) placement(g group) Placement {
 
 var reachable = metav1.Condition{Type: v1alpha1.TargetReachable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable}
 
-// MarkReachable gives a target that is known from a file alone the condition that it
-// answers: nothing else can be known of it.
+// MarkReachable sets the condition of a reachable target. A target from a file has no
+// conditions.
 func MarkReachable(target *v1alpha1.KubernetesTarget) {
 	if len(target.Status.Conditions) == 0 {
 		target.Status.Conditions = append(target.Status.Conditions, reachable)

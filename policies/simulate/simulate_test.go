@@ -17,7 +17,7 @@ import (
 	"github.com/portico-io/portico/policies/input"
 )
 
-// engineWith is an engine with one policy of each type.
+// engineWith returns an engine with one policy of each type.
 func engineWith(t *testing.T, scheduling, publish string) *engine.Engine {
 	t.Helper()
 	e := engine.New(engine.Options{})
@@ -162,7 +162,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// lines prints a report, one line for each object and each application.
+// lines formats a report, with one line for each object and each application.
 func lines(r Report) []string {
 	var out []string
 	for _, a := range r.Results {
@@ -195,7 +195,7 @@ func lines(r Report) []string {
 	return out
 }
 
-// What cannot be read is an error that names it.
+// TestCasesThatAreNone: the error names an object that cannot be read.
 func TestCasesThatAreNone(t *testing.T) {
 	for name, o := range map[string]*unstructured.Unstructured{
 		"Target":      object("workload.crossplane.io/v1alpha1", "KubernetesTarget", "a", map[string]any{"spec": map[string]any{"secret": "a"}}),

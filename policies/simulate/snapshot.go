@@ -1,6 +1,6 @@
-// Package simulate tells the result of requests that nobody makes. It asks
-// policies about manifests as if a user applied them, and about existing objects,
-// with the rules, inputs and texts of admission and of the scheduler. It changes
+// Package simulate computes the results of requests without making them. It evaluates
+// policies for manifests as if a user applied them, and for existing objects. The
+// rules, inputs and texts are those of admission and of the scheduler. It changes
 // nothing on a cluster.
 package simulate
 
@@ -30,7 +30,7 @@ type Snapshot struct {
 	// Placed counts resources, by namespace and target, in addition to Resources.
 	Placed map[string]map[string]int
 	// AllowDefaults apply to targets without spec.allow. They name Portico's own
-	// namespace, about which policies are not asked.
+	// namespace, for which no policies are evaluated.
 	AllowDefaults policies.AllowDefaults
 }
 
@@ -41,8 +41,8 @@ func (s *Snapshot) SetTarget(target v1alpha1.KubernetesTarget) {
 	}), target)
 }
 
-// namespace returns a Namespace by name. One that the snapshot lacks has no labels
-// and no annotations.
+// namespace returns a Namespace by name. A missing Namespace has no labels and no
+// annotations.
 func (s *Snapshot) namespace(name string) *corev1.Namespace {
 	for _, namespace := range s.Namespaces {
 		if namespace.Name == name {

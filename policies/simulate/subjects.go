@@ -20,8 +20,7 @@ import (
 	"github.com/portico-io/portico/policies/targetselection"
 )
 
-// Subject is one existing object, and the question that policies are asked about
-// it.
+// Subject is one existing object with its question for policies.
 type Subject struct {
 	Kind, Namespace, Name string
 	Question              engine.Question
@@ -29,7 +28,7 @@ type Subject struct {
 
 func (s Subject) String() string { return s.Kind + " " + s.Namespace + "/" + s.Name }
 
-// auditRequest is the request that policies see in an audit: no user made one.
+// auditRequest is the request in the input of an audit. It has no user.
 var auditRequest = input.Request{Operation: decisions.AuditOperation}
 
 // Subjects returns the existing objects that policies of a type are asked about,
@@ -56,7 +55,8 @@ func (s *Snapshot) Subjects(t policyv1alpha1.PolicyType) []Subject {
 	return out
 }
 
-// exempt tells whether policies are never asked about a namespace: Portico's own.
+// exempt tells whether a namespace is Portico's own, for which no policies are
+// evaluated.
 func (s *Snapshot) exempt(namespace string) bool {
 	return namespace != "" && namespace == s.AllowDefaults.PorticoNamespace
 }
@@ -144,14 +144,15 @@ func (s *Snapshot) templateSubjects(namespaces map[string]*indexedNamespace) []S
 	return out
 }
 
-// indexedNamespace holds what all questions about one namespace share.
+// indexedNamespace holds the parts of a question that are the same for all objects of a
+// namespace.
 type indexedNamespace struct {
 	*corev1.Namespace
 	candidates   targetselection.Candidates
 	applications map[string]*v1alpha2.KubernetesApplication
 }
 
-// indexNamespaces returns the namespaces that policies are asked about, by name.
+// indexNamespaces returns the namespaces that are not exempt, by name.
 func (s *Snapshot) indexNamespaces() map[string]*indexedNamespace {
 	out := map[string]*indexedNamespace{}
 	for _, namespace := range s.Namespaces {
@@ -181,8 +182,8 @@ func (s *Snapshot) indexNamespaces() map[string]*indexedNamespace {
 	return out
 }
 
-// question asks about an object of an application. ok is false when the object or
-// the selector cannot be read.
+// question returns the question about an object of an application. ok is false if the
+// object or the selector cannot be read.
 func (n *indexedNamespace) question(object *unstructured.Unstructured, m policies.Membership) (question engine.Question, ok bool) {
 	if object == nil {
 		return question, false
@@ -196,7 +197,7 @@ func (n *indexedNamespace) question(object *unstructured.Unstructured, m policie
 }
 
 // membershipOfResource returns the membership of a resource. The selector of an
-// application wins over that of a member.
+// application takes precedence over that of a member.
 func (n *indexedNamespace) membershipOfResource(resource *v1alpha1.KubernetesApplicationResource) policies.Membership {
 	m := policies.Membership{Application: resource.Labels[v1alpha1.ApplicationLabel], Selector: resource.Spec.TargetSelector}
 	if app := n.applications[m.Application]; app != nil {

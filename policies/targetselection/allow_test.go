@@ -13,8 +13,8 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// TestDecideAllowed passes over targets that do not let in all that is sent,
-// although they have less to do.
+// TestDecideAllowed: a target that does not allow all objects is not selected, although
+// it has less load.
 func TestDecideAllowed(t *testing.T) {
 	target := func(name string, allow *v1alpha1.Allowance) v1alpha1.KubernetesTarget {
 		out := v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.KubernetesTargetSpec{Allow: allow}}

@@ -12,15 +12,14 @@ import (
 )
 
 // Candidates are the targets of one namespace of the hub, with the counts and rules
-// that decide between them. Whoever asks where something may run builds Candidates,
-// makes a Query of them, and calls Decide: admission, intake, the scheduler, audits
-// and kubectl portico.
+// that decide between them. Admission, intake, the scheduler, audits and kubectl
+// portico all build Candidates, make a Query of them, and call Decide.
 type Candidates struct {
 	// Targets are the targets that the namespace publishes, in any order.
 	Targets []v1alpha1.KubernetesTarget
-	// Resources hold those of the application that is placed, and may hold others.
+	// Resources contain the resources of the application, and may contain others.
 	Resources []v1alpha1.KubernetesApplicationResource
-	// Placed counts the resources of the namespace by target. When it is nil,
+	// Placed is the number of the namespace's resources on each target. If it is nil,
 	// Resources are all resources of the namespace, and are counted.
 	Placed map[string]int
 	// Load of the targets; see Query.
@@ -43,8 +42,8 @@ func (c Candidates) Members(application string) []v1alpha1.KubernetesApplication
 	return out
 }
 
-// ForApplication asks where an application may run. leave is the target that it
-// moves away from, or "".
+// ForApplication returns the query for an application. leave is the target that the
+// application moves away from, or "".
 func (c Candidates) ForApplication(app *v1alpha2.KubernetesApplication, leave string) (Query, error) {
 	members := c.Members(app.Name)
 	items := policies.AllowItemsOfResources(members, c.ClusterScoped)
@@ -57,8 +56,8 @@ func (c Candidates) ForApplication(app *v1alpha2.KubernetesApplication, leave st
 	return c.leaving(m, items, members, leave)
 }
 
-// ForResource asks where a resource without an application may run. leave is the
-// target that it moves away from, or "".
+// ForResource returns the query for a resource without an application. leave is the
+// target that the resource moves away from, or "".
 func (c Candidates) ForResource(resource *v1alpha1.KubernetesApplicationResource, leave string) (Query, error) {
 	tolerations, malformed := policies.TolerationsOf(resource, &metav1.ObjectMeta{})
 	if len(malformed) > 0 {
@@ -69,8 +68,8 @@ func (c Candidates) ForResource(resource *v1alpha1.KubernetesApplicationResource
 	return c.leaving(m, policies.AllowItemsOfResources(members, c.ClusterScoped), members, leave)
 }
 
-// ForMember asks where an application may run, by the membership of one of its
-// objects. items are what it sends.
+// ForMember returns the query for an application by the membership of one of its
+// objects. items are the objects that the application sends.
 func (c Candidates) ForMember(m policies.Membership, items ...policies.AllowItem) (Query, error) {
 	selector, err := policies.AsSelector(m.Selector)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// TestSurroundings asks about applications and resources as the scheduler does:
-// nothing that keeps them off a target is forgotten on the way.
+// TestSurroundings selects targets for applications and resources as the scheduler
+// does. The query contains every reason against a target.
 func TestSurroundings(t *testing.T) {
 	target := func(name string, edit func(*v1alpha1.KubernetesTarget)) v1alpha1.KubernetesTarget {
 		out := v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -70,7 +70,7 @@ func TestSurroundings(t *testing.T) {
 		app       *v1alpha2.KubernetesApplication
 		resource  *v1alpha1.KubernetesApplicationResource
 		leave     string
-		want      string // the target, or why there is none
+		want      string // the target, or the reason why there is none
 	}{
 		"Fewest": {
 			reason: "What is on targets already counts, whoever's it is.", app: app(), want: "b",
@@ -118,7 +118,7 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// TestSurroundingsMalformed asks about what admission would have refused.
+// TestSurroundingsMalformed: objects that admission would deny have an error.
 func TestSurroundingsMalformed(t *testing.T) {
 	selects := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Like"}}}
 	app := &v1alpha2.KubernetesApplication{Spec: v1alpha2.KubernetesApplicationSpec{TargetSelector: selects}}

@@ -53,8 +53,8 @@ func ResourceUnit(resource *v1alpha1.KubernetesApplicationResource) Unit {
 type targetLoad struct {
 	published bool
 	clusterID string
-	load      int // of all units, assumed ones among them
-	placed    int // resources whose target it is
+	load      int // of all units, with assumed placements
+	placed    int // the number of resources with this target
 }
 
 // resourceLoad is the counted state of a resource.
@@ -65,20 +65,20 @@ type resourceLoad struct {
 
 // unitLoad holds the counts of one unit.
 type unitLoad struct {
-	known     bool   // an application that exists
-	version   string // the newest that was seen
-	target    string // of the application
+	known     bool   // the application exists
+	version   string // the newest observed version
+	target    string // the target of the application
 	templates int
 	members   int
-	on        map[string]int // members by target
+	on        map[string]int // the number of members by target
 	assumed   *assumption
-	counted   map[string]int // what was added to the targets' load
+	counted   map[string]int // the load that the targets have from this unit
 }
 
-// assumption is a placement that no event has shown yet.
+// assumption is a placement that is not observed yet.
 type assumption struct {
 	target  string
-	version string // empty while it is being written
+	version string // empty until the placement is written
 }
 
 // NewLoad returns an empty Load.
@@ -265,7 +265,7 @@ func (l *Load) PlacedByTarget(namespace string) map[string]int {
 	return out
 }
 
-// target returns the counts of a target, which need not be published.
+// target returns the counts of a target. The target need not exist.
 func (l *Load) target(namespace, name string) *targetLoad {
 	if l.targets[namespace] == nil {
 		l.targets[namespace] = map[string]*targetLoad{}
@@ -330,9 +330,9 @@ func (l *Load) change(unit Unit, change func(*unitLoad)) {
 	}
 }
 
-// weight returns what a unit adds to the load of each target. All members of an
-// application count on the target of the application, also before they are there.
-// An application without resources counts as one resource.
+// weight returns the load of a unit on each target. All members of an application count
+// on the target of the application, also before they are there. An application without
+// resources counts as one resource.
 func (u *unitLoad) weight() map[string]int {
 	target := u.target
 	if u.assumed != nil {

@@ -44,7 +44,7 @@ func loadResource(namespace, name, application, target, leaving string) *v1alpha
 	return out
 }
 
-// choose has a unit go to a target.
+// choose selects a target for a unit.
 func choose(l *Load, unit Unit, target string) {
 	l.Choose(unit, Query{Selector: labels.Everything(), Targets: []v1alpha1.KubernetesTarget{*loadTarget(unit.Namespace, target, "")}})
 }
@@ -56,7 +56,7 @@ func TestLoad(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		do     func(l *Load)
-		load   map[string]int // of the targets of namespace a
+		load   map[string]int // by target of namespace a
 		placed map[string]int
 	}{
 		"Nothing": {reason: "A target without anything has none.", do: func(*Load) {}, load: map[string]int{"eu": 0, "us": 0}},
@@ -234,7 +234,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestLoadForgets leaves nothing behind of what came and went.
+// TestLoadForgets: deleted objects leave no counts behind.
 func TestLoadForgets(t *testing.T) {
 	l := NewLoad()
 	for i := range 100 {
@@ -255,7 +255,7 @@ func TestLoadForgets(t *testing.T) {
 	}
 }
 
-// TestBurst decides many at the same time, none of which is seen in an event.
+// TestBurst makes many concurrent decisions before the first event.
 func TestBurst(t *testing.T) {
 	l := NewLoad()
 	var targets []v1alpha1.KubernetesTarget

@@ -5,15 +5,15 @@ import (
 )
 
 // SetTarget changes the target of a resource, and records the old target in
-// spec.leavingTargetRef. It returns false if nothing changed: a resource that
-// still has an object on a third target has to leave that one first.
+// spec.leavingTargetRef. It returns false if nothing changed: a resource with an object
+// on a third target has to leave that target first.
 func SetTarget(resource *v1alpha1.KubernetesApplicationResource, target string) bool {
 	spec := &resource.Spec
 	switch {
 	case spec.TargetRef != nil && spec.TargetRef.Name == target:
 		return false
 	case spec.LeavingTargetRef != nil && spec.LeavingTargetRef.Name == target:
-		// It moves back. A resource without a target was never elsewhere.
+		// It moves back. A resource without a target has no object.
 		spec.LeavingTargetRef = spec.TargetRef
 	case spec.TargetRef == nil:
 	case spec.LeavingTargetRef != nil:
@@ -25,9 +25,9 @@ func SetTarget(resource *v1alpha1.KubernetesApplicationResource, target string) 
 	return true
 }
 
-// MoveExclusions returns the targets that an application cannot move to from a
-// target, with the reasons. It excludes that target itself. While resources still
-// have objects on another target, it excludes all others but that one.
+// MoveExclusions returns the targets that an application cannot move to, with the
+// reasons. It excludes the target that the application leaves. While resources have
+// objects on another target, it excludes all targets but this one.
 func MoveExclusions(from string, targets []v1alpha1.KubernetesTarget, members []v1alpha1.KubernetesApplicationResource) map[string]string {
 	out := map[string]string{}
 	for _, member := range members {

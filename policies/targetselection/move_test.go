@@ -25,7 +25,7 @@ func TestRelocate(t *testing.T) {
 		reason   string
 		resource *v1alpha1.KubernetesApplicationResource
 		to       string
-		want     *v1alpha1.KubernetesApplicationResource // nil when nothing changes
+		want     *v1alpha1.KubernetesApplicationResource // nil if nothing changes
 	}{
 		"First":    {reason: "What runs nowhere leaves nothing.", resource: on("", ""), to: "a", want: on("a", "")},
 		"There":    {reason: "What is there need not move.", resource: on("a", ""), to: "a"},

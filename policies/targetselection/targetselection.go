@@ -18,7 +18,7 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// Query asks where an application may run.
+// Query holds the conditions for the target of an application.
 type Query struct {
 	// Selector is the target selector of the application.
 	Selector labels.Selector
@@ -27,20 +27,19 @@ type Query struct {
 	// Targets are the targets that the application's namespace publishes, in
 	// any order.
 	Targets []v1alpha1.KubernetesTarget
-	// Placed counts the resources of the namespace by target.
+	// Placed is the number of the namespace's resources on each target.
 	Placed map[string]int
-	// Load counts the resources on the cluster of each target, over all
-	// namespaces that publish it. Of two targets that fit, the one with less
-	// load wins. Without Load, Placed is compared.
+	// Load is the number of resources on the cluster of each target, over all namespaces
+	// with a target for the cluster. The target with less load is preferred. Without
+	// Load, Placed is compared.
 	Load map[string]int
-	// Excluded are targets that must not be selected, with the reasons: a
-	// target that the application moves away from, and targets that policies
-	// exclude.
+	// Excluded are targets that must not be selected, with the reasons: a target that
+	// the application moves away from, and targets that policies exclude.
 	Excluded map[string]string
-	// Scores are the preferences of policies; a target without one has 0.
+	// Scores are the scores of policies; a target without a score has 0.
 	Scores map[string]float64
-	// AllowItems are what the application sends. A target has to allow all of
-	// them.
+	// AllowItems are the objects that the application sends. A target has to allow all
+	// of them.
 	AllowItems []policies.AllowItem
 	// AllowDefaults apply to targets without spec.allow.
 	AllowDefaults policies.AllowDefaults
@@ -142,7 +141,7 @@ func untolerated(tolerations []corev1.Toleration, taints []corev1.Taint, effects
 	var out []corev1.Taint
 	for _, taint := range taints {
 		if slices.Contains(effects, taint.Effect) && !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
-			return t.ToleratesTaint(klog.Background(), &taint, false) // compares no numbers, as Kubernetes does by default
+			return t.ToleratesTaint(klog.Background(), &taint, false) // numbers are not compared, as by default in Kubernetes
 		}) {
 			out = append(out, taint)
 		}

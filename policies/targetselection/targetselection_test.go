@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestGolden runs each sequence in testdata and compares the whole result with the
-// file. A line that begins with "$" is an action, one with ">" is the answer, and the
-// rest is explanation.
+// TestGolden runs each sequence in testdata, and compares the result with the file. A
+// line with "$" is an action, a line with ">" is the result, and the other lines are
+// explanations.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -63,12 +63,12 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// fixture is a namespace, with its targets and what is on them.
+// fixture is a namespace with targets and resources.
 type fixture struct {
 	t       *testing.T
 	targets map[string]v1alpha1.KubernetesTarget
 	placed  map[string]int
-	// What policies say.
+	// The decisions of policies.
 	excluded map[string]string
 	scores   map[string]float64
 }
@@ -108,7 +108,7 @@ func (s *fixture) play(event []string) []string {
 			target.Spec.Taints = append(target.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
 		}
 		s.targets[target.Name] = target
-	case "policies": // say what they do from here on: [NAME=SCORE ...] [excluding NAME WHY]
+	case "policies": // sets the decisions of policies for the next actions: [NAME=SCORE ...] [excluding NAME WHY]
 		s.excluded, s.scores = nil, nil
 		for i, arg := range args {
 			if arg == "excluding" {

@@ -11,15 +11,14 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// Clients verifies the certificates that API servers present to the webhooks.
+// Clients verifies the client certificates of API servers.
 type Clients struct {
 	ca    *dynamiccertificates.DynamicFileCAContent
 	names sets.Set[string]
 }
 
-// NewClients returns the clients with a certificate that a CA in a file signed, and
-// with one of some common names. Without names each common name will do. A change
-// of the file holds for new connections.
+// NewClients returns Clients for a CA file and a list of common names. An empty list
+// allows every common name. A change of the file applies to new connections.
 func NewClients(file string, names []string) (*Clients, error) {
 	ca, err := dynamiccertificates.NewDynamicCAContentFromFile("webhook-client-ca", file)
 	if err != nil {
@@ -28,7 +27,7 @@ func NewClients(file string, names []string) (*Clients, error) {
 	return &Clients{ca: ca, names: sets.New(names...)}, nil
 }
 
-// Start implements manager.Runnable. It follows the file.
+// Start implements manager.Runnable. It watches the file.
 func (c *Clients) Start(ctx context.Context) error {
 	c.ca.Run(ctx, 1)
 	return nil
@@ -37,12 +36,12 @@ func (c *Clients) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (*Clients) NeedLeaderElection() bool { return false }
 
-// Configure makes a TLS server verify the certificates that clients present. It
-// does not demand a certificate, because an API server presents none when it has a
-// custom resource converted, and a readiness probe has none. Authenticate demands it.
+// Configure makes a TLS server verify client certificates. It does not require a
+// certificate: an API server has none when it converts a custom resource, and neither
+// has a readiness probe. Authenticate requires the certificate.
 func (c *Clients) Configure(config *tls.Config) {
 	config.ClientAuth = tls.VerifyClientCertIfGiven
-	// A resumed connection would be judged by the file of its beginning.
+	// A resumed connection would be verified with an earlier version of the file.
 	config.SessionTicketsDisabled = true
 	template := config.Clone()
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {

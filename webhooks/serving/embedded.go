@@ -19,17 +19,18 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// embedded is Portico as its own authority: cert-manager's dynamic source signs
-// a leaf that never leaves this process, with a CA that all replicas share in a
-// Secret, and cert-manager's injector puts that CA into our configurations.
+// embedded is the embedded mode, in which Portico is its own CA. cert-manager's dynamic
+// source signs a serving certificate, whose key remains in this process. All replicas
+// share the CA in a Secret. cert-manager's injector writes the CA into the webhook
+// configurations.
 type embedded struct {
 	*servertls.DynamicSource
 	injector manager.Manager
 }
 
 func newEmbedded(cfg *rest.Config, o Options) (Source, error) {
-	// The injector has a manager of its own: its cache reaches no further than
-	// our namespace, while Portico's sees the cluster.
+	// The injector has its own manager, whose cache is restricted to Portico's
+	// namespace. The cache of Portico's manager is not.
 	injector, err := manager.New(cfg, manager.Options{
 		Scheme:                 scheme,
 		Cache:                  o.cacheOptions(o.CASecret),
@@ -74,7 +75,7 @@ func newEmbedded(cfg *rest.Config, o Options) (Source, error) {
 	}), nil
 }
 
-// Start runs the authority, the leaf and the injectors until ctx ends.
+// Start runs the CA, the certificate source and the injectors until ctx ends.
 func (e *embedded) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return e.injector.Start(ctx) })
@@ -82,14 +83,14 @@ func (e *embedded) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// addressSigner adds IP addresses to what the authority signs: cert-manager's
-// source knows DNS names only, and https://127.0.0.1 is verified by address.
+// addressSigner adds IP addresses to the signed certificates. cert-manager's source
+// only supports DNS names, and clients of https://127.0.0.1 verify the address.
 type addressSigner struct {
 	*authority.DynamicAuthority
 	ips []net.IP
 }
 
-// Sign signs the template for our addresses as well.
+// Sign signs the template with the addresses.
 func (s addressSigner) Sign(template *x509.Certificate) (*x509.Certificate, error) {
 	template.IPAddresses = s.ips
 	return s.DynamicAuthority.Sign(template)

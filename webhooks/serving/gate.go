@@ -18,10 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// defaultTrustDelay is how long a configuration has trusted a certificate before it is
-// served. We see a new caBundle no earlier than the API servers do, but each of
-// them follows its own watch, and their clocks differ from ours. Waiting is
-// safe: the certificate in use is replaced while a third of its life is left.
+// defaultTrustDelay is the time from the injection of a CA until its certificate is
+// presented. In this time all API servers observe the new caBundle. The delay is safe,
+// because the certificate is renewed while a third of its life is left.
 const defaultTrustDelay = 5 * time.Second
 
 var expiry = prometheus.NewGauge(prometheus.GaugeOpts{
@@ -32,23 +31,23 @@ var expiry = prometheus.NewGauge(prometheus.GaugeOpts{
 func init() { metrics.Registry.MustRegister(expiry) }
 
 type gateOptions struct {
-	// names that callers verify.
+	// names are the names that API servers verify.
 	names []string
 
-	// requireTrust makes readiness depend on the configurations. It is off when
-	// somebody else injects the CA: what they have yet to do must not take
-	// running replicas out of service.
+	// requireTrust makes the replica unready while the configurations do not trust its
+	// certificate. It is off if another component injects the CA: a delay of that
+	// component must not make running replicas unready.
 	requireTrust bool
 
-	// trustDelay overrides how long a new certificate is held back once trusted.
+	// trustDelay overrides defaultTrustDelay.
 	trustDelay time.Duration
 
 	clock clock.PassiveClock
 }
 
-// gate presents what its source issues, but holds a new certificate back until
-// everyone who may call us trusts it. Without it, a rotated CA fails the calls
-// that arrive between the signing of a leaf and the injection of its CA.
+// gate presents the certificate of its source. It presents a new certificate only when
+// all webhook configurations trust its CA. Otherwise calls would fail between the
+// signing of the certificate and the injection of its CA.
 type gate struct {
 	gateOptions
 	source         servertls.CertificateSource
@@ -56,9 +55,9 @@ type gate struct {
 
 	mu           sync.Mutex
 	presented    *tls.Certificate
-	trustError   error // why callers would refuse presented, nil when none does
+	trustError   error // the reason why API servers refuse presented; nil if they trust it
 	next         *tls.Certificate
-	trustedSince time.Time // when next was first seen trusted, zero when it is not
+	trustedSince time.Time // the first time at which next was trusted; zero if it is not
 }
 
 var _ Source = &gate{}
@@ -70,7 +69,7 @@ func newGate(source servertls.CertificateSource, configurations configurations, 
 	return &gate{gateOptions: o, source: source, configurations: configurations, trustError: errors.New("not checked yet")}
 }
 
-// Start runs the source and keeps deciding what to present until ctx ends.
+// Start runs the source, and updates the presented certificate until ctx ends.
 func (g *gate) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return g.source.Start(ctx) })
@@ -85,12 +84,12 @@ func (g *gate) Start(ctx context.Context) error {
 // NeedLeaderElection is false: every replica serves.
 func (g *gate) NeedLeaderElection() bool { return false }
 
-// update looks at what the source issued last and at who would trust it, and
-// presents it when the time has come.
+// update compares the certificate of the source with the configurations, and presents
+// it when they trust it.
 func (g *gate) update(ctx context.Context) {
 	next, err := g.source.GetCertificate(nil)
 	if err != nil {
-		return // not issued yet; Ready says so
+		return // there is no certificate yet, which Ready reports
 	}
 	log := klog.FromContext(ctx)
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -129,9 +128,9 @@ func (g *gate) update(ctx context.Context) {
 	log.Info("Serving a new certificate", "reason", reason, "notAfter", next.Leaf.NotAfter, "serial", next.Leaf.SerialNumber.String())
 }
 
-// replaces decides whether a new certificate takes the place of the presented
-// one, and says why. settled means that callers have trusted the new one for
-// long enough.
+// replaces decides whether a new certificate replaces the presented one, and returns
+// the reason. settled means that the API servers have trusted the new certificate for
+// the whole trustDelay.
 func replaces(presented *tls.Certificate, distrust error, settled bool, now time.Time) (reason string, ok bool) {
 	switch {
 	case presented == nil:
@@ -146,8 +145,8 @@ func replaces(presented *tls.Certificate, distrust error, settled bool, now time
 	return "", false
 }
 
-// renewalDeadline is when a certificate is so near its end that anything newer is
-// better: the last tenth of its life.
+// renewalDeadline is the beginning of the last tenth of a certificate's life. From then
+// on, a new certificate is presented even if it is not trusted yet.
 func renewalDeadline(certificate *tls.Certificate) time.Time {
 	life := certificate.Leaf.NotAfter.Sub(certificate.Leaf.NotBefore)
 	return certificate.Leaf.NotAfter.Add(-life / 10)

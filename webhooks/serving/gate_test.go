@@ -25,7 +25,7 @@ import (
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ca signs leaves in tests.
+// ca is a CA for tests.
 type ca struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -50,7 +50,7 @@ func newCA(t testing.TB, notBefore time.Time) ca {
 	return ca{certificate: certificate, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// leaf returns a certificate that lives ten hours from the given time.
+// leaf returns a certificate that is valid for ten hours from a time.
 func (c ca) leaf(t testing.TB, from time.Time) *tls.Certificate {
 	t.Helper()
 	certPEM, keyPEM := c.leafPEM(t, from)
@@ -171,7 +171,7 @@ func TestTrusted(t *testing.T) {
 		names   []string
 		callers []caller
 		now     time.Time
-		want    error // nil: trusted; matched by type or identity
+		want    error // nil if it is trusted; otherwise compared by type or identity
 	}{
 		"NoCallers": {
 			reason: "Before our configurations exist nobody calls us.",
@@ -236,7 +236,7 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
-// issued is a certificate source that issues what it is told to.
+// issued is a certificate source with a given certificate.
 type issued struct{ certificate *tls.Certificate }
 
 func (i *issued) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -248,7 +248,7 @@ func (i *issued) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 func (i *issued) Start(context.Context) error { return nil }
 func (i *issued) Healthy() bool               { return i.certificate != nil }
 
-// One rotation of the CA, step by step.
+// TestGate follows one rotation of the CA.
 func TestGate(t *testing.T) {
 	ctx := t.Context()
 	clock := testingclock.NewFakePassiveClock(epoch)

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRotation changes leaves and authorities under a steady stream of requests
-// through a webhook, each over a connection of its own. None may fail.
+// TestRotation renews certificates and CAs while requests pass a webhook, each on its
+// own connection. No request may fail.
 func TestRotation(t *testing.T) {
 	cfg := apiserver.Start(t)
 	cluster, err := client.New(cfg, client.Options{})
@@ -47,7 +47,7 @@ func TestRotation(t *testing.T) {
 		options := Options{Namespace: namespace, Names: []string{"127.0.0.1", "portico-webhook.portico-system.svc"},
 			LeafDuration: 3 * time.Second, CADuration: time.Hour}
 		h := serve(t, cfg, cluster, map[string]string{"cert-manager.io/inject-ca-from-secret": namespace + "/" + DefaultCASecret}, options)
-		replica := run(t, cfg, options) // it shares the authority, and every replica injects
+		replica := run(t, cfg, options) // it has the same CA, and every replica injects the CA
 		h.await(t, "the other replica", func() bool { return replica.Ready(nil) == nil })
 
 		h.during(t, "leaf renewals", func() { h.awaitNewLeaves(t, 2) })
@@ -58,7 +58,7 @@ func TestRotation(t *testing.T) {
 				if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
 					t.Fatal(err)
 				}
-				secret.Data = nil // the authority makes a new CA in its place
+				secret.Data = nil // then the source makes a new CA
 				if err := cluster.Update(t.Context(), secret); err != nil {
 					t.Fatal(err)
 				}
@@ -100,7 +100,7 @@ func TestRotation(t *testing.T) {
 			newer := newCA(t, time.Now())
 			before := h.serial(t)
 			issue(newer)
-			time.Sleep(2 * time.Second) // an injector that takes its time
+			time.Sleep(2 * time.Second) // a slow injector
 			if h.serial(t) != before {
 				t.Error("a leaf is presented that callers do not trust yet")
 			}
@@ -121,8 +121,8 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// harness is a webhook server with a certificate source, and the configurations
-// that send every labelled ConfigMap to it.
+// harness is a webhook server with a certificate source, and webhook configurations
+// that select labelled ConfigMaps.
 type harness struct {
 	cluster client.Client
 	source  Source
@@ -135,7 +135,7 @@ func run(t *testing.T, cfg *rest.Config, o Options) Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source.(*gate).trustDelay = min(source.(*gate).trustDelay, time.Second) // one API server, one clock
+	source.(*gate).trustDelay = min(source.(*gate).trustDelay, time.Second) // one API server has one clock
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- source.Start(ctx) }()
@@ -155,7 +155,7 @@ func serve(t *testing.T, cfg *rest.Config, cluster client.Client, annotations ma
 	server := httptest.NewUnstartedServer(http.HandlerFunc(allow))
 	server.TLS = &tls.Config{GetCertificate: source.GetCertificate, MinVersion: tls.VersionTLS12}
 	server.Config.SetKeepAlivesEnabled(false)
-	// httptest serves a certificate of its own to clients that name no host.
+	// httptest has a certificate of its own for clients without a server name.
 	listener := tls.NewListener(server.Listener, server.TLS)
 	go func() { _ = server.Config.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Config.Close() })
@@ -216,7 +216,7 @@ func (h harness) request(ctx context.Context) error {
 	}}, client.DryRunAll)
 }
 
-// during sends requests for as long as change runs, and a little longer.
+// during sends requests while change runs, and for a short time afterwards.
 func (h harness) during(t *testing.T, what string, change func()) {
 	t.Helper()
 	h.await(t, "readiness", func() bool { return h.source.Ready(nil) == nil })
@@ -265,7 +265,7 @@ func (h harness) awaitNewLeaves(t *testing.T, n int) {
 	}
 }
 
-// presented is the certificate that a caller sees.
+// presented returns the presented certificate.
 func (h harness) presented(t *testing.T) *tls.Certificate {
 	t.Helper()
 	connection, err := tls.DialWithDialer(&net.Dialer{Timeout: 5 * time.Second}, "tcp", h.address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // looks at the certificate, sends nothing
@@ -278,7 +278,7 @@ func (h harness) presented(t *testing.T) *tls.Certificate {
 
 func (h harness) serial(t *testing.T) string { return h.presented(t).Leaf.SerialNumber.String() }
 
-// issuer tells authorities apart; all of them have the same name.
+// issuer returns the key ID of the CA, because all CAs have the same name.
 func (h harness) issuer(t *testing.T) string { return string(h.presented(t).Leaf.AuthorityKeyId) }
 
 func (h harness) inject(t *testing.T, bundle []byte) {

@@ -14,9 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// fromSecret serves what somebody else keeps in a Secret. It watches the Secret
-// itself: a mounted volume lags a minute or more behind, and the API server
-// does not wait for it.
+// fromSecret presents the certificate in a Secret that another component writes. It
+// watches the Secret, because a mounted volume is updated a minute or more later.
 type fromSecret struct {
 	cache   cache.Cache
 	name    string
@@ -47,7 +46,8 @@ func (s *fromSecret) Start(ctx context.Context) error {
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    read,
 		UpdateFunc: func(_, obj any) { read(obj) },
-		// A deleted Secret changes nothing: what we have is valid until it expires.
+		// The deletion of the Secret is ignored: the current certificate is valid until
+		// it expires.
 	}); err != nil {
 		return fmt.Errorf("watching Secret %s: %w", s.name, err)
 	}
@@ -66,7 +66,7 @@ func (s *fromSecret) read(log klog.Logger, secret *corev1.Secret) {
 	s.current.Store(&certificate)
 }
 
-// GetCertificate returns the newest usable certificate the Secret held.
+// GetCertificate returns the newest usable certificate of the Secret.
 func (s *fromSecret) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if certificate := s.current.Load(); certificate != nil {
 		return certificate, nil

@@ -1,9 +1,9 @@
-// Package serving provides the certificate that Portico's webhook server
-// presents to the API server, and changes it without a failed request.
+// Package serving provides the serving certificate of Portico's webhook server, and
+// rotates it without a failed request.
 //
-// It is the one package that imports cert-manager's machinery. cert-manager
-// promises nothing for Go packages outside pkg/apis, so everything it gives us
-// stays behind Source, and the tests run it against a real API server.
+// It is the only package that imports cert-manager's internal packages, for which
+// cert-manager gives no compatibility promise. Only the interface Source is visible to
+// other packages. The tests run it with a real API server.
 package serving
 
 import (
@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	// DefaultCASecret holds the authority of the embedded mode.
+	// DefaultCASecret is the Secret with the CA of the embedded mode.
 	DefaultCASecret = "portico-ca"
 
 	// DefaultConfiguration is the name of both of Portico's webhook configurations.
 	DefaultConfiguration = "portico"
 
-	// DefaultDefinition is the CustomResourceDefinition whose versions we convert.
+	// DefaultDefinition is the CustomResourceDefinition with a conversion webhook.
 	DefaultDefinition = "kubernetesapplications.workload.crossplane.io"
 
 	// FieldManager owns the caBundle fields that the embedded mode writes.
@@ -43,65 +43,64 @@ const (
 	defaultLeafDuration = 7 * 24 * time.Hour
 )
 
-// Source is where the webhook server gets its certificate. It runs on every
-// replica: a webhook that waits for leadership is a webhook that is down.
+// Source is the source of the serving certificate. Every replica runs it, because every
+// replica serves webhooks.
 type Source interface {
 	servertls.CertificateSource
 	manager.LeaderElectionRunnable
 
-	// Ready is a health checker: it returns an error until a certificate is
-	// there, is valid, and, in the embedded mode, is trusted by everyone who
-	// may call.
+	// Ready is a health checker. It returns an error until there is a valid certificate.
+	// In the embedded mode, all webhook configurations must also trust it.
 	Ready(*http.Request) error
 }
 
-// Options say which certificate to serve.
+// Options select the serving certificate.
 type Options struct {
-	// Namespace Portico runs in. Every Secret read here lives in it.
+	// Namespace is Portico's own namespace, which contains every Secret that is read.
 	Namespace string
 
-	// CertificateSecret names a Secret of type kubernetes.io/tls that somebody
-	// else, usually cert-manager, keeps current. Empty means that Portico is
-	// its own authority: the embedded mode.
+	// CertificateSecret names a Secret of type kubernetes.io/tls that another component
+	// renews, usually cert-manager. If it is empty, Portico is its own CA: the embedded
+	// mode.
 	CertificateSecret string
 
-	// CASecret holds the embedded authority. Defaults to DefaultCASecret.
+	// CASecret is the Secret with the CA of the embedded mode. Default: DefaultCASecret.
 	CASecret string
 
-	// Names that we are called by, DNS names and IP addresses alike: a
-	// Service's, or the host of the URL in a webhook configuration. The
-	// embedded certificate is signed for them; any other is checked for them.
+	// Names are the DNS names and IP addresses of the webhook server: the name of its
+	// Service, or the host of the URL in a webhook configuration. The embedded
+	// certificate is signed for them. Another certificate is checked for them.
 	Names []string
 
-	// Configuration is the name of the mutating and of the validating webhook
-	// configuration that call us. Defaults to DefaultConfiguration.
+	// Configuration is the name of the MutatingWebhookConfiguration and of the
+	// ValidatingWebhookConfiguration. Default: DefaultConfiguration.
 	Configuration string
 
-	// Definition is the name of the CustomResourceDefinition that has us convert.
-	// Defaults to DefaultDefinition.
+	// Definition is the name of the CustomResourceDefinition with the conversion
+	// webhook. Default: DefaultDefinition.
 	Definition string
 
-	// CADuration and LeafDuration are how long the embedded authority and its
-	// certificates live. Both are renewed after two thirds of that. They
-	// default to a year and a week.
+	// CADuration and LeafDuration are the lifetimes of the embedded CA and of its
+	// certificates. Both are renewed after two thirds of their lifetime. Default: a year
+	// and a week.
 	CADuration, LeafDuration time.Duration
 }
 
-// ServiceName is the name that an API server calls a Service by.
+// ServiceName returns the name by which API servers call a Service.
 func ServiceName(service, namespace string) string {
 	return service + "." + namespace + ".svc"
 }
 
-// New returns the certificate source that the options ask for. It talks to the
-// API server once started, and to find out how to address what it watches.
+// New returns the certificate source for the options. It requests the API resources of
+// the watched kinds from the API server. All other requests begin with Start.
 func New(cfg *rest.Config, o Options) (Source, error) {
 	o.setDefaults()
 	if o.Namespace == "" {
 		return nil, errors.New("a namespace is required to serve a certificate")
 	}
 	cfg = rest.CopyConfig(cfg)
-	// cert-manager's injector derives its field manager from the user agent and
-	// is refused by the API server without one.
+	// cert-manager's injector takes its field manager from the user agent. The API
+	// server refuses requests without a field manager.
 	cfg.UserAgent = FieldManager
 
 	if o.CertificateSecret != "" {
@@ -134,8 +133,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// cacheOptions confine what we watch to the few objects we need, so that
-// permissions can name them.
+// cacheOptions restricts the cache to the objects that are needed, so that the role can
+// name them.
 func (o Options) cacheOptions(secret string) cache.Options {
 	configuration := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", o.Configuration)}
 	return cache.Options{
@@ -150,20 +149,20 @@ func (o Options) cacheOptions(secret string) cache.Options {
 	}
 }
 
-// scheme knows the kinds we watch.
+// scheme contains the watched kinds.
 var scheme = newScheme()
 
 func newScheme() *runtime.Scheme {
 	out := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(out); err != nil {
-			panic(err) // two kinds of one name, in this binary
+			panic(err) // this binary registers two types for one kind
 		}
 	}
 	return out
 }
 
-// splitNames tells IP addresses from DNS names; a certificate lists them apart.
+// splitNames separates IP addresses from DNS names, as a certificate does.
 func splitNames(names []string) (dns []string, ips []net.IP) {
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {

@@ -13,25 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errNoBundle means that a webhook carries no CA yet.
+// errNoBundle means that a webhook has no caBundle yet.
 var errNoBundle = errors.New("no CA has been injected")
 
-// configurations are what makes API servers call us: webhook configurations, and
-// the definition of a kind that is converted.
+// configurations reads the caBundles of the API servers' clients: those in the webhook
+// configurations, and that in the CustomResourceDefinition with a conversion webhook.
 type configurations struct {
 	reader     client.Reader
 	name       string
 	definition string
 }
 
-// caller is one webhook and the authorities it accepts.
+// caller is a webhook with its caBundle.
 type caller struct {
 	webhook  string
 	caBundle []byte
 }
 
-// callers lists every webhook that calls us. Configurations that do not exist
-// have no webhooks: nobody calls, and nobody needs to trust us.
+// callers lists the webhooks of the configurations. A configuration that does not exist
+// has no webhooks.
 func (c configurations) callers(ctx context.Context) ([]caller, error) {
 	var out []caller
 	add := func(webhook string, config admissionregistrationv1.WebhookClientConfig) {
@@ -71,13 +71,13 @@ func (c configurations) get(ctx context.Context, name string, into client.Object
 	return nil
 }
 
-// trusted returns nil when every caller would accept the certificate now, and
-// otherwise who would not, and why.
+// trusted returns nil if all callers trust the certificate now. Otherwise the error
+// names the first caller that does not.
 func trusted(certificate *tls.Certificate, names []string, callers []caller, now time.Time) error {
 	if err := covers(certificate, names); err != nil {
 		return err
 	}
-	results := map[string]error{} // by bundle: callers usually share one
+	results := map[string]error{} // by caBundle, because most callers have the same one
 	for _, caller := range callers {
 		bundle := string(caller.caBundle)
 		if _, ok := results[bundle]; !ok {
@@ -90,7 +90,7 @@ func trusted(certificate *tls.Certificate, names []string, callers []caller, now
 	return nil
 }
 
-// covers returns nil when the certificate is valid for every name.
+// covers returns nil if the certificate is valid for all names.
 func covers(certificate *tls.Certificate, names []string) error {
 	for _, name := range names {
 		if err := certificate.Leaf.VerifyHostname(name); err != nil {

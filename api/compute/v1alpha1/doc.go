@@ -1,9 +1,7 @@
-// Package v1alpha1 holds the KubernetesCluster claim of Crossplane, as S1 and S3
-// print it, for hubs where Crossplane does not bring it.
-//
-// Portico does not bind claims. It publishes those that are bound, and reads no
-// more of them than that takes, so that it gets along with another definition of
-// the kind too.
+// Package v1alpha1 holds the KubernetesCluster claim of Crossplane, as S1 and S3 print
+// it, for hubs without Crossplane. Portico does not bind claims. It publishes bound
+// claims, and reads only the fields it needs, so that another definition of the kind
+// works, too.
 //
 // +kubebuilder:object:generate=true
 // +groupName=compute.crossplane.io
@@ -14,5 +12,5 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // GroupVersion is compute.crossplane.io/v1alpha1.
 var GroupVersion = schema.GroupVersion{Group: "compute.crossplane.io", Version: "v1alpha1"}
 
-// KubernetesClusterKind is the claim's kind, in whatever version it is served.
+// KubernetesClusterKind is the claim's kind, for any served version.
 var KubernetesClusterKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "KubernetesCluster"}

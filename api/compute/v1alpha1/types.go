@@ -33,7 +33,8 @@ type KubernetesClusterSpec struct {
 // BindingPhase says whether a claim has its resource.
 type BindingPhase string
 
-// Condition is Crossplane's, which needs no message and observes no generation.
+// Condition is the condition of a Crossplane object. Its message is optional, and it
+// has no observedGeneration.
 type Condition struct {
 	// type of the condition, such as Ready.
 	// +required

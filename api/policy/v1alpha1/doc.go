@@ -1,5 +1,4 @@
-// Package v1alpha1 holds the Policy and the names it puts on the wire
-// (wellknown.go).
+// Package v1alpha1 holds the Policy and the names of its API (wellknown.go).
 //
 // +kubebuilder:object:generate=true
 // +groupName=policy.workload.crossplane.io

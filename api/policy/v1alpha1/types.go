@@ -31,25 +31,25 @@ const (
 	Deny Action = "Deny"
 	// Warn allows the request, with a warning to the user.
 	Warn Action = "Warn"
-	// Audit lets everything pass and only records.
+	// Audit allows the request, and records the findings.
 	Audit Action = "Audit"
 )
 
-// FailurePolicy says what happens when a policy cannot be evaluated.
+// FailurePolicy is the effect of an evaluation that fails.
 //
 // +kubebuilder:validation:Enum=Fail;Ignore
 type FailurePolicy string
 
-// What happens when a policy cannot be evaluated.
+// The failure policies.
 const (
-	// Fail does what the policy's action says, as if it had found something.
+	// Fail has the effect of a finding: the policy's action.
 	Fail FailurePolicy = "Fail"
-	// Ignore does as if the policy had found nothing, with a warning.
+	// Ignore allows the request, with a warning.
 	Ignore FailurePolicy = "Ignore"
 )
 
-// PolicyMatch narrows what a policy is asked about. It is decided before any
-// Rego runs, and is the one way to exempt something. Empty matches everything.
+// PolicyMatch selects the requests for which a policy is evaluated. An empty match
+// selects all requests.
 type PolicyMatch struct {
 	// namespaceSelector selects namespaces by label. Every namespace has the
 	// label kubernetes.io/metadata.name.
@@ -60,7 +60,7 @@ type PolicyMatch struct {
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// kinds of objects, such as Deployment. Empty matches all.
+	// kinds of objects, such as Deployment. An empty list selects all kinds.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

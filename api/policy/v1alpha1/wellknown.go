@@ -3,34 +3,34 @@ package v1alpha1
 // Group is the API group of policies and the prefix of their annotations.
 const Group = "policy.workload.crossplane.io"
 
-// EmbeddedRevisionAnnotation is on the policies Portico ships: the revision it
-// wrote. While it equals the object's own revision nobody has edited the
-// policy, and an upgrade may replace it.
+// EmbeddedRevisionAnnotation is on the policies that Portico ships. Its value is the
+// shipped revision. An upgrade replaces the policy if the value is the revision of the
+// object, which means that no user edited the policy.
 const EmbeddedRevisionAnnotation = Group + "/embedded-revision"
 
-// PolicyManager is the field manager of what Portico writes into policies: their
-// status, and the whole of those it ships.
+// PolicyManager is Portico's field manager on policies. It owns the status of every
+// policy, and all fields of the shipped policies.
 const PolicyManager = "portico-policy"
 
 // Condition types.
 const (
-	// Ready says whether what spec asks for is what decides.
+	// Ready says whether the policy is evaluated as in its spec.
 	Ready = "Ready"
 	// Compiled says whether the modules compile.
 	Compiled = "Compiled"
 	// TestsPassed says whether the policy's own tests pass.
 	TestsPassed = "TestsPassed"
-	// Customized says whether a policy Portico ships was edited, and is
-	// therefore left alone by an upgrade.
+	// Customized says whether a user edited a policy that Portico ships. An upgrade does
+	// not replace such a policy.
 	Customized = "Customized"
 )
 
 // Condition reasons, which are also the reasons of events.
 const (
-	// ReasonActive says that the policy decides as its spec says.
+	// ReasonActive says that the policy is evaluated as in its spec.
 	ReasonActive = "Active"
-	// ReasonLastGoodServing says that the spec is broken, and the last version that
-	// worked decides.
+	// ReasonLastGoodServing says that the spec does not work, and the last version that
+	// worked is evaluated.
 	ReasonLastGoodServing = "LastGoodServing"
 	// ReasonBroken says that no version of the policy works.
 	ReasonBroken = "Broken"
@@ -47,9 +47,9 @@ const (
 	// ReasonNoTests says that the policy has no tests.
 	ReasonNoTests = "NoTests"
 
-	// ReasonEdited says that somebody edited a policy that Portico ships; upgrades leave
-	// it alone.
+	// ReasonEdited says that a user edited a policy that Portico ships. Upgrades do not
+	// replace the policy.
 	ReasonEdited = "Edited"
-	// ReasonAsShipped says that the policy is as Portico ships it.
+	// ReasonAsShipped says that the policy is the shipped policy.
 	ReasonAsShipped = "AsShipped"
 )

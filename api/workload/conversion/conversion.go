@@ -1,10 +1,10 @@
-// Package conversion turns a KubernetesApplication of one version into the other,
-// with no loss either way: they differ in what they call a target, and in nothing
-// else. v1alpha2 is the one that is stored, and that the rest of Portico knows.
+// Package conversion converts KubernetesApplications between their versions without
+// loss. The versions differ only in the names of the fields about targets. v1alpha2 is
+// the stored version, and the version that the rest of Portico uses.
 //
-// It renames fields and leaves their values as they were written. An empty
-// selector with an empty matchLabels stays one: an object that is applied in one
-// version and then in the other has not changed.
+// The conversion renames fields and keeps their values. It keeps an empty selector with
+// an empty matchLabels too: an object that is applied in one version and then in the
+// other does not change.
 package conversion
 
 import (
@@ -16,10 +16,12 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// renamed are the fields of the spec, as v1alpha1 and v1alpha2 name them.
+// renamed lists the fields of the spec with different names, in v1alpha1 and in
+// v1alpha2.
 var renamed = [][2]string{{"clusterSelector", "targetSelector"}, {"clusterRef", "targetRef"}}
 
-// Convert returns an application in another version. The two share nothing.
+// Convert returns an application in another version. The copy shares no memory with the
+// original.
 func Convert(from *unstructured.Unstructured, apiVersion string) (*unstructured.Unstructured, error) {
 	var old, now int
 	switch is := from.GetAPIVersion(); {
@@ -34,10 +36,10 @@ func Convert(from *unstructured.Unstructured, apiVersion string) (*unstructured.
 	to.SetAPIVersion(apiVersion)
 	spec, ok := to.Object["spec"].(map[string]any)
 	if !ok {
-		return to, nil // it has none
+		return to, nil // the object has no spec
 	}
 	for _, field := range renamed {
-		delete(spec, field[now]) // the other version does not have it
+		delete(spec, field[now]) // only one of the versions has the field
 		if value, set := spec[field[old]]; set {
 			delete(spec, field[old])
 			spec[field[now]] = value

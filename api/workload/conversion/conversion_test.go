@@ -19,7 +19,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// filler fills objects with whatever their types can hold.
+// filler fills objects with random values in all fields.
 func filler(t testing.TB, seed int64) *randfill.Filler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -41,7 +41,7 @@ func filler(t testing.TB, seed int64) *randfill.Filler {
 	return fuzzer.FuzzerFor(funcs, rand.NewSource(seed), serializer.NewCodecFactory(scheme)).NilChance(0.3).NumElements(0, 4)
 }
 
-// written is an application as JSON has it, with whatever its type can hold.
+// written returns an application with random values as decoded JSON.
 func written(t *testing.T, object runtime.Object, apiVersion string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := json.Marshal(object)
@@ -57,8 +57,8 @@ func written(t *testing.T, object runtime.Object, apiVersion string) *unstructur
 	return out
 }
 
-// roundTrip converts an application to the other version, whose type must know
-// every field, and back.
+// roundTrip converts an application to the other version and back. The type of the
+// other version must have every field.
 func roundTrip(t *testing.T, from *unstructured.Unstructured, to runtime.Object, apiVersion string) {
 	t.Helper()
 	before := from.DeepCopy()
@@ -90,7 +90,7 @@ var (
 	now = v1alpha2.GroupVersion.String()
 )
 
-// TestRoundTrips loses nothing on the way to the other version and back.
+// TestRoundTrips: a conversion to the other version and back changes nothing.
 func TestRoundTrips(t *testing.T) {
 	fill := filler(t, 1)
 	for range 2000 {
@@ -141,7 +141,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// FuzzConversion reads what a user may write, and writes it back the same.
+// FuzzConversion converts applications from any JSON to the other version and back.
 func FuzzConversion(f *testing.F) {
 	for _, seed := range []string{
 		`{"spec": {}}`,
@@ -160,7 +160,7 @@ func FuzzConversion(f *testing.F) {
 		if kjson.UnmarshalCaseSensitivePreserveInts(data, &from.Object) != nil || from.Object == nil {
 			return
 		}
-		if spec, ok := from.Object["spec"].(map[string]any); ok { // a version does not have the other's fields
+		if spec, ok := from.Object["spec"].(map[string]any); ok { // a field of the other version is not kept
 			delete(spec, "targetSelector")
 			delete(spec, "targetRef")
 		}

@@ -1,6 +1,6 @@
-// Package v1alpha1 holds the KubernetesApplicationResource, the KubernetesTarget
-// and the KubernetesApplication as S0 wrote it, and every name Portico puts on the
-// wire (wellknown.go).
+// Package v1alpha1 holds the KubernetesApplicationResource, the KubernetesTarget and
+// the KubernetesApplication as in S0, and the names that Portico uses in its API
+// (wellknown.go).
 //
 // +kubebuilder:object:generate=true
 // +groupName=workload.crossplane.io

@@ -6,173 +6,173 @@ const Group = "workload.crossplane.io"
 
 // Labels.
 const (
-	// ScheduleLabel opts an object, or every Deployment and Service created in
-	// a namespace, in to running on a target. In a Deployment's pod template
-	// it marks the Deployment as held still on the hub.
+	// ScheduleLabel on an object or a namespace opts in to remote scheduling. On a
+	// namespace it applies to every Deployment and Service that is created there.
+	// Portico also sets it in the pod template of a Deployment, to keep the Deployment
+	// from running Pods on the hub.
 	ScheduleLabel = Group + "/schedule"
 	// ScheduleRemote runs the object on a target.
 	ScheduleRemote = "remote"
-	// ScheduleLocal keeps the object on the hub, in a namespace that opts in.
+	// ScheduleLocal keeps an object on the hub although its namespace opts in.
 	ScheduleLocal = "local"
 
-	// ApplicationLabel names the KubernetesApplication a native object belongs
-	// to; without it the namespace's label decides, and then DefaultApplication.
+	// ApplicationLabel names the KubernetesApplication of a native object. Without the
+	// label, the label of the namespace applies, and then DefaultApplication.
 	ApplicationLabel = Group + "/application"
-	// DefaultApplication is the application of objects that name none.
+	// DefaultApplication is the application of objects without an ApplicationLabel.
 	DefaultApplication = "default"
 
-	// FrontDoorLabel marks the applications and resources that Portico made
-	// from native objects, as opposed to those a user wrote.
+	// FrontDoorLabel is on the applications and resources that Portico makes from native
+	// objects. Those that a user wrote do not have it.
 	FrontDoorLabel = Group + "/front-door"
-	// FrontDoor is FrontDoorLabel's only value.
+	// FrontDoor is the only value of FrontDoorLabel.
 	FrontDoor = "true"
 
-	// ConnectionLabel marks the Secrets in Portico's own namespace that keep
-	// connections of targets.
+	// ConnectionLabel is on the Secrets in Portico's own namespace that contain
+	// connections to targets.
 	ConnectionLabel = Group + "/connection"
-	// ConnectionLabelPrivate is ConnectionLabel's only value.
+	// ConnectionLabelPrivate is the only value of ConnectionLabel.
 	ConnectionLabelPrivate = "private"
 
-	// ManagedByLabel is on every object Portico makes on a target; its value
-	// is the identity of the hub, the UID of its namespace kube-system.
+	// ManagedByLabel is on every object that Portico makes on a target. Its value is the
+	// identity of the hub, which is the UID of its namespace kube-system.
 	ManagedByLabel = Group + "/managed-by"
-	// HubNamespaceLabel is on every object Portico makes on a target; its value is
-	// the namespace, on the hub, of the resource that the object belongs to. Portico
-	// watches the objects of each namespace by it.
+	// HubNamespaceLabel is on every object that Portico makes on a target. Its value is
+	// the namespace of the object's resource on the hub. Portico watches the objects of
+	// each namespace by this label.
 	HubNamespaceLabel = Group + "/hub-namespace"
 )
 
 // Annotations on the hub.
 const (
-	// TargetSelectorAnnotation selects targets by label, in label-selector
-	// syntax ("env=prod,region in (eu-1,eu-2)"), on an object or its namespace.
+	// TargetSelectorAnnotation on an object or its namespace selects targets by label,
+	// in label-selector syntax ("env=prod,region in (eu-1,eu-2)").
 	TargetSelectorAnnotation = Group + "/target-selector"
-	// TolerationsAnnotation lets an object's application be scheduled to tainted
-	// targets, in the syntax of kubectl taint ("key=value:NoSchedule,other"), on
-	// an object or its namespace.
+	// TolerationsAnnotation on an object or its namespace allows the application on
+	// tainted targets, in the syntax of kubectl taint ("key=value:NoSchedule,other").
 	TolerationsAnnotation = Group + "/tolerations"
-	// MoveFromAnnotation asks the scheduler to move a KubernetesApplication off
-	// the target it names, if that is where it is. The scheduler removes it.
+	// MoveFromAnnotation on a KubernetesApplication asks the scheduler to move the
+	// application off the named target, if the application is on it. The scheduler
+	// removes the annotation.
 	MoveFromAnnotation = Group + "/move-from"
-	// ReleaseAnnotation on a KubernetesTarget, with the value "true", lets it be
-	// deleted although resources are on it. What they made there stays behind. On
-	// a KubernetesApplication or KubernetesApplicationResource that is being
-	// deleted it does the same of that alone, if its target is away.
+	// ReleaseAnnotation on a KubernetesTarget, with the value "true", allows its
+	// deletion although resources are on it. Their objects remain on the target. On a
+	// KubernetesApplication or KubernetesApplicationResource that is being deleted, the
+	// annotation releases only this application or resource, if its target is
+	// unreachable.
 	ReleaseAnnotation = Group + "/release"
-	// ForceAnnotation, with the value "true", on a native object, or on a
-	// KubernetesApplicationResource or its template in an application, takes the
-	// fields it asks for from whoever else applies them on the target.
+	// ForceAnnotation, with the value "true", takes the fields of an object from other
+	// field managers on the target. It is on a native object, or on a
+	// KubernetesApplicationResource or its template in an application.
 	ForceAnnotation = Group + "/force"
-	// AdoptAnnotation says what becomes of an object that exists on the target and
-	// is not Portico's, or is another's: see AdoptionPolicy. It is on a native
-	// object, or on a KubernetesApplicationResource or its template in an
-	// application.
+	// AdoptAnnotation says whether Portico takes over an existing object on the target:
+	// see AdoptionPolicy. It is on a native object, or on a
+	// KubernetesApplicationResource or its template in an application.
 	AdoptAnnotation = Group + "/adopt"
-	// DeletionAnnotation says what becomes of the object on the target when its
-	// KubernetesApplicationResource is deleted: see DeletionPolicy. It is where
-	// AdoptAnnotation is.
+	// DeletionAnnotation says whether the object on the target is deleted together with
+	// its KubernetesApplicationResource: see DeletionPolicy. It is on the same objects
+	// as AdoptAnnotation.
 	DeletionAnnotation = Group + "/deletion"
-	// DriftAnnotation says what becomes of what somebody changes by hand, on a
-	// target, of what Portico applied there: see DriftPolicy. It is on a native
-	// object, on a KubernetesApplicationResource or its template in an application,
-	// or on a namespace, for all that says nothing itself.
+	// DriftAnnotation is the drift policy: see DriftPolicy. It is on a native object, or
+	// on a KubernetesApplicationResource or its template in an application. On a
+	// namespace it applies to all objects without the annotation.
 	DriftAnnotation = Group + "/drift"
 	// ObserveAnnotation on a native object is spec.observe of its
 	// KubernetesApplicationResource: see ObservePolicy.
 	ObserveAnnotation = Group + "/observe"
-	// AdoptExistingAnnotation on a namespace that opts in, with the value "true",
-	// also opts in the Deployments and Services that were there before.
+	// AdoptExistingAnnotation on a namespace that opts in, with the value "true", also
+	// opts in the existing Deployments and Services.
 	AdoptExistingAnnotation = Group + "/adopt-existing"
-	// IntentAnnotation records what admission alone can tell: which of the
-	// fields the hub allocates were the user's own. See kinds.Intent.
+	// IntentAnnotation records which of the fields that the hub allocates were set by
+	// the user. Only admission can tell. See kinds.Intent.
 	IntentAnnotation = Group + "/intent"
 	// FenceHolderAnnotation on the Lease of the leader election names the process that
-	// leads this hub, as the Leases on targets do. The next leader takes those over
-	// from it.
+	// leads this hub. The Leases on targets name the same process. The next leader takes
+	// over the Leases of the named process.
 	FenceHolderAnnotation = Group + "/fence-holder"
 	// TemplatedAnnotation on a KubernetesApplicationResource lists the labels and
-	// annotations that its application's template gave it, so that those that the
-	// template no longer has are told from those of others; it is there, and empty,
-	// also when there are none. It tells whose a resource is whose owner was left
-	// out of a backup.
+	// annotations from its application's template. Portico removes a listed label or
+	// annotation when the template no longer has it, and keeps all others. The
+	// annotation is also there when the list is empty: it marks the resource as made
+	// from a template, if a backup left out its owner.
 	TemplatedAnnotation = Group + "/templated"
-	// RollAnnotation, with the value "true", on a Deployment or its
-	// KubernetesApplicationResource, replaces its Pods on the target when
-	// something changes that they read as they start: an environment variable
-	// from a Secret or ConfigMap.
+	// RollAnnotation, with the value "true", is on a Deployment or its
+	// KubernetesApplicationResource. It replaces the Pods on the target when an
+	// environment variable from a Secret or ConfigMap changes.
 	RollAnnotation = Group + "/roll-on-change"
 	// CopiedFromAnnotation on a Secret names the managed cluster whose connection
-	// Portico copied there for a KubernetesTarget that names it in clusterRef.
+	// Portico copied into the Secret, for a KubernetesTarget with spec.clusterRef.
 	CopiedFromAnnotation = Group + "/copied-from"
 	// ConnectionOfAnnotation on a Secret in Portico's own namespace names the
-	// KubernetesTarget, by namespace and name, whose connection it keeps.
+	// KubernetesTarget of the connection, by namespace and name.
 	ConnectionOfAnnotation = Group + "/connection-of"
 )
 
-// AggregateToPorticoLabel on a ClusterRole, with the value "true", gives Portico
-// its rules. That is how it comes to read kinds of managed clusters, none of
-// which it knows in advance.
+// AggregateToPorticoLabel on a ClusterRole, with the value "true", adds its rules to
+// Portico's role. An administrator uses it to let Portico read a kind of managed
+// clusters.
 const AggregateToPorticoLabel = "rbac." + Group + "/aggregate-to-portico"
 
-// Annotations on a target's objects: which resource on the hub they belong to
-// (S0, Controller Ownership), and what was last sent.
+// Annotations on a target's objects: the resource on the hub that the object belongs to
+// (S0, Controller Ownership), and the state that was last sent.
 const (
 	ResourceUIDAnnotation       = "kubernetesapplicationresource." + Group + "/uid"
 	ResourceNamespaceAnnotation = "kubernetesapplicationresource." + Group + "/namespace"
 	ResourceNameAnnotation      = "kubernetesapplicationresource." + Group + "/name"
 
-	// HubGenerationAnnotation is the generation of the native object on the
-	// hub that was projected; it lets observedGeneration be translated. It is
-	// on resources too. See kinds.HubGeneration.
+	// HubGenerationAnnotation is the generation of the native object on the hub. Portico
+	// uses it to translate observedGeneration. It is also on resources. See
+	// kinds.HubGeneration.
 	HubGenerationAnnotation = Group + "/hub-generation"
-	// AppliedAnnotation is the digest of what was last applied; it tells a
-	// field that was removed on the hub from one that others added here.
+	// AppliedAnnotation is the digest of the fields that were last applied. It
+	// distinguishes fields that were removed on the hub from fields that others added on
+	// the target.
 	AppliedAnnotation = Group + "/applied"
-	// CopyAnnotation is on the Secrets and ConfigMaps that were propagated for an
-	// object; it names the original on the hub.
+	// CopyAnnotation is on the Secrets and ConfigMaps that were copied for an object. It
+	// names the original on the hub.
 	CopyAnnotation = Group + "/copy-of"
-	// ContentAnnotation is on a Secret or ConfigMap that is sent under its own
-	// name; it counts the states of what is in it, and tells them apart.
+	// ContentAnnotation is on a Secret or ConfigMap that is sent under its own name. Its
+	// value changes with every change of the data, and contains the number of changes.
 	ContentAnnotation = Group + "/content"
-	// EnvironmentAnnotation is in a Pod template whose Pods are replaced when
-	// what they read as they start changes; it tells one state of that from
-	// another. See RollAnnotation.
+	// EnvironmentAnnotation is in the Pod template of an object with RollAnnotation. Its
+	// value changes when an environment variable from a Secret or ConfigMap changes.
 	EnvironmentAnnotation = Group + "/environment"
 )
 
-// Annotations that the first implementation of S0 put on a target's objects. Its
-// objects are this hub's resources' of the same name.
+// Annotations of the first implementation of S0 on a target's objects. Such an object
+// belongs to the resource of the same name on this hub.
 const (
 	LegacyUIDAnnotation       = "KubernetesApplication." + Group + "/uid"
 	LegacyNamespaceAnnotation = "KubernetesApplication." + Group + "/namespace"
 	LegacyNameAnnotation      = "KubernetesApplication." + Group + "/name"
 )
 
-// AdoptionPolicy is what becomes of an object that a resource finds on its target
-// where it would make one.
+// AdoptionPolicy says whether a resource takes over an existing object on its target.
 type AdoptionPolicy string
 
-// The policies of adoption. An object that a controller on the target owns is
-// never taken: its owner would change it back, or delete it.
+// The policies of adoption. An object that a controller on the target owns is never
+// taken over, because the controller would revert changes or delete the object.
 const (
-	// AdoptNever leaves it alone. It is the default.
+	// AdoptNever does not touch the object. It is the default.
 	AdoptNever AdoptionPolicy = "Never"
-	// AdoptIfUnowned takes it if it is no other resource's, of any hub.
+	// AdoptIfUnowned takes over the object if it belongs to no other resource of any
+	// hub.
 	AdoptIfUnowned AdoptionPolicy = "IfUnowned"
-	// AdoptForce takes it from another resource as well, once: from whom it is
-	// taken back, it does not take it again.
+	// AdoptForce takes over the object from another resource, too, but only once: if the
+	// other resource takes it back, Portico does not take it again.
 	AdoptForce AdoptionPolicy = "Force"
 )
 
-// DeletionPolicy is what becomes of an object on a target when its resource is
-// deleted.
+// DeletionPolicy says whether the object on a target is deleted together with its
+// resource.
 type DeletionPolicy string
 
 // The policies of deletion.
 const (
-	// DeletionDelete deletes it. It is the default.
+	// DeletionDelete deletes the object. It is the default.
 	DeletionDelete DeletionPolicy = "Delete"
-	// DeletionOrphan leaves it there, and what it needs, without Portico's marks.
+	// DeletionOrphan keeps the object and its copies on the target, and removes
+	// Portico's labels and annotations from them.
 	DeletionOrphan DeletionPolicy = "Orphan"
 )
 
@@ -187,24 +187,24 @@ const (
 	ConnectionSecretField = "spec.connectionSecretRef.name"
 )
 
-// RemoteLoadBalancerClass keeps the hub's cloud controller away from a Service
-// of type LoadBalancer that runs on a target.
+// RemoteLoadBalancerClass is the class of a remote Service of type LoadBalancer on the
+// hub. The hub's cloud controller ignores Services with this class.
 const RemoteLoadBalancerClass = Group + "/remote"
 
-// PropagationFinalizer keeps a KubernetesApplicationResource until its object
-// is gone from the target.
+// PropagationFinalizer keeps a KubernetesApplicationResource until its object is
+// deleted on the target.
 const PropagationFinalizer = Group + "/propagation"
 
-// TemplatesFinalizer keeps a KubernetesApplication until the resources that it
-// templates are gone.
+// TemplatesFinalizer keeps a KubernetesApplication until the resources of its templates
+// are deleted.
 const TemplatesFinalizer = Group + "/templates"
 
 // InUseFinalizer keeps a KubernetesTarget until no resource is on it.
 const InUseFinalizer = Group + "/in-use"
 
-// PublishVerb is what a person must be allowed to do with a managed cluster to
-// publish it by a KubernetesTarget. No request of the API has this verb; RBAC
-// rules do, and Portico asks for it.
+// PublishVerb is the verb that a user needs on a managed cluster to publish it by a
+// KubernetesTarget. RBAC rules grant it, and Portico checks it. No API request has this
+// verb.
 const PublishVerb = "publish"
 
 // Field managers, one for each writer.
@@ -220,7 +220,8 @@ const (
 	OptInManager       = "portico-opt-in"
 )
 
-// Keys of a connection Secret (S1, S3). A kubeconfig wins over the others.
+// Keys of a connection Secret (S1, S3). If there is a kubeconfig, the other keys are
+// not used.
 const (
 	SecretKubeconfig = "kubeconfig"
 	SecretEndpoint   = "endpoint"
@@ -234,50 +235,55 @@ const (
 
 // Condition types.
 const (
-	// Synced is Crossplane's: what the object asks for was done.
+	// Synced is a condition of Crossplane. It says whether the desired state was
+	// applied.
 	Synced = "Synced"
-	// Ready is Crossplane's: what was asked for works.
+	// Ready says whether the object works. It is a condition of Crossplane.
 	Ready = "Ready"
-	// Scheduled says whether a target was chosen, and why not.
+	// Scheduled says whether a target was selected. If not, the message gives the
+	// reason.
 	Scheduled = "Scheduled"
-	// SecretsReady says whether the Secrets and ConfigMaps that an object needs
-	// are next to it, and which are not.
+	// SecretsReady says whether the Secrets and ConfigMaps of an object are on the
+	// target. If not, the message names those that are missing.
 	SecretsReady = "SecretsReady"
-	// TargetReachable says whether the target answers, and since when not.
+	// TargetReachable says whether the target answers. If not, the message has the time
+	// of the last answer.
 	TargetReachable = "TargetReachable"
-	// Published says whether the target of a claim is as the claim asks. It is
-	// there only once the publish policies refused a change of the claim.
+	// Published says whether the target agrees with its claim. The condition exists only
+	// if the publish policies denied a change of the claim.
 	Published = "Published"
-	// Drifted says whether the object on the target was changed there, and is left
-	// so. It is there only where drift is reported, not corrected.
+	// Drifted says whether the object was changed on the target. The condition exists
+	// only with the drift policy Report.
 	Drifted = "Drifted"
-	// Observed says whether the whole object on the target is shown. It is there
-	// only where that was asked for.
+	// Observed says whether status.observed shows the whole object. The condition exists
+	// only with spec.observe: Full.
 	Observed = "Observed"
-	// Fenced says whether this hub holds its Lease on the target's cluster, so that no
-	// other Portico of the same identity writes there. It is Unknown where the
-	// connection has no right to the Lease.
+	// Fenced says whether this hub holds its Lease on the target's cluster. The Lease
+	// keeps another Portico of the same identity from writing there. The condition is
+	// Unknown if the connection has no right to the Lease.
 	Fenced = "Fenced"
-	// CredentialValid says when a target's credential ends, where that can be
-	// known, and whether that is soon, or past.
+	// CredentialValid says whether the credential of a target is valid, ends soon, or
+	// has ended. The condition exists if the expiry is known.
 	CredentialValid = "CredentialValid"
 )
 
 // Condition reasons, which are also the reasons of events.
 const (
-	// ReasonScheduled says that a target was chosen.
+	// ReasonScheduled says that a target was selected.
 	ReasonScheduled = "Scheduled"
-	// ReasonNoMatchingTarget says that no target matches; the message gives the reason for
-	// each.
+	// ReasonNoMatchingTarget says that no target matches. The message gives the reason
+	// for each target.
 	ReasonNoMatchingTarget = "NoMatchingTarget"
-	// ReasonNotScheduled says that nothing was sent, because no target was chosen yet.
+	// ReasonNotScheduled says that nothing was sent, because no target has been
+	// selected.
 	ReasonNotScheduled = "NotScheduled"
-	// ReasonMoving says that a resource has another target, and is not ready there yet.
+	// ReasonMoving says that a resource has a new target, and is not ready there yet.
 	ReasonMoving = "Moving"
-	// ReasonCannotMove says that an application shall leave its target, and no other
-	// matches.
+	// ReasonCannotMove says that an application has to leave its target, and no other
+	// target matches.
 	ReasonCannotMove = "CannotMove"
-	// ReasonTargetReleased says that the target was deleted and its objects were given up.
+	// ReasonTargetReleased says that the target was released and deleted, and its
+	// objects were left there.
 	ReasonTargetReleased = "TargetReleased"
 	// ReasonDeniedByPolicy says that a policy denies the object.
 	ReasonDeniedByPolicy = "DeniedByPolicy"
@@ -287,14 +293,14 @@ const (
 
 	// ReasonApplied says that the object is applied on the target.
 	ReasonApplied = "Applied"
-	// ReasonRefused says that the target refused the object; the message quotes the
+	// ReasonRefused says that the target refused the object. The message quotes the
 	// target.
 	ReasonRefused = "Refused"
-	// ReasonOwnershipConflict says that the object, on the target or on the hub, belongs
-	// to somebody else, and was not touched.
+	// ReasonOwnershipConflict says that the object on the target or on the hub belongs
+	// to another owner, and was not changed.
 	ReasonOwnershipConflict = "OwnershipConflict"
-	// ReasonFieldConflict says that somebody else applies fields of the object on the
-	// target.
+	// ReasonFieldConflict says that another field manager owns fields of the object on
+	// the target.
 	ReasonFieldConflict = "FieldConflict"
 	// ReasonNotAllowed says that spec.allow of the target excludes the object.
 	ReasonNotAllowed = "NotAllowed"
@@ -305,8 +311,8 @@ const (
 	ReasonInvalidTemplate = "InvalidTemplate"
 	// ReasonApplying says that the object waits for another object that is sent first.
 	ReasonApplying = "Applying"
-	// ReasonNamespaceInUse: a Namespace is not deleted on the target while it holds
-	// objects of others.
+	// ReasonNamespaceInUse says that a Namespace is kept on the target, because it
+	// contains objects of others.
 	ReasonNamespaceInUse = "NamespaceInUse"
 	// ReasonWithdrawing says that the object is being deleted on the target.
 	ReasonWithdrawing = "Withdrawing"
@@ -323,18 +329,18 @@ const (
 	// to it.
 	ReasonNoNamespace = "NoNamespace"
 
-	// ReasonChangedOnTarget says that somebody changed the object on the target, and
-	// the change is left.
+	// ReasonChangedOnTarget says that the object was changed on the target, and the
+	// change is kept.
 	ReasonChangedOnTarget = "ChangedOnTarget"
-	// ReasonDeletedOnTarget says that somebody deleted the object on the target, and
-	// it is not created again.
+	// ReasonDeletedOnTarget says that the object was deleted on the target, and is not
+	// created again.
 	ReasonDeletedOnTarget = "DeletedOnTarget"
-	// ReasonUnchanged says that the object on the target is as it was applied.
+	// ReasonUnchanged says that the applied fields have not changed on the target.
 	ReasonUnchanged = "Unchanged"
 
 	// ReasonObserved says that status.observed holds the whole object.
 	ReasonObserved = "Observed"
-	// ReasonTooLarge says that the object is too large to be shown.
+	// ReasonTooLarge says that the object is too large for the status.
 	ReasonTooLarge = "TooLarge"
 
 	// ReasonAvailable says that the object works.
@@ -351,40 +357,40 @@ const (
 	ReasonReachable = "Reachable"
 	// ReasonUnreachable says that the target does not answer.
 	ReasonUnreachable = "Unreachable"
-	// ReasonProbeFailed says that the target did not answer the last probe. Nothing else
-	// changes before more probes fail.
+	// ReasonProbeFailed says that the target did not answer the last probe. The target
+	// remains reachable until more probes fail.
 	ReasonProbeFailed = "ProbeFailed"
-	// ReasonConnecting says that the target was not asked yet.
+	// ReasonConnecting says that the target has not been probed yet.
 	ReasonConnecting = "Connecting"
 	// ReasonTargetMissing says that the KubernetesTarget does not exist.
 	ReasonTargetMissing = "TargetMissing"
 	// ReasonSecretMissing says that the connection Secret does not exist.
 	ReasonSecretMissing = "SecretMissing"
-	// ReasonInvalidConnection says that the connection Secret cannot be used; the message
-	// names the key.
+	// ReasonInvalidConnection says that the connection Secret cannot be used. The
+	// message names the key.
 	ReasonInvalidConnection = "InvalidConnection"
 	// ReasonUnauthorized says that the target does not accept the credentials.
 	ReasonUnauthorized = "Unauthorized"
-	// ReasonAddressRefused says that the endpoint of a target resolves to an
-	// address that no target may have.
+	// ReasonAddressRefused says that the endpoint of a target resolves to an address
+	// that is not allowed.
 	ReasonAddressRefused = "AddressRefused"
-	// ReasonTargetMisbehaves says that the target sends more than one target may.
+	// ReasonTargetMisbehaves says that the target sends more than the limits allow.
 	ReasonTargetMisbehaves = "TargetMisbehaves"
 
 	// ReasonInvalidClusterRef says that spec.clusterRef is malformed.
 	ReasonInvalidClusterRef = "InvalidClusterRef"
 	// ReasonClusterMissing says that the managed cluster does not exist.
 	ReasonClusterMissing = "ClusterMissing"
-	// ReasonClusterNotBound says that the managed cluster is not ready to be used.
+	// ReasonClusterNotBound says that the managed cluster is not ready.
 	ReasonClusterNotBound = "ClusterNotBound"
 	// ReasonSecretNotControlled says that the connection Secret is not controlled by the
 	// resource that names it.
 	ReasonSecretNotControlled = "SecretNotControlled"
-	// ReasonPermissionMissing says that Portico may not read the managed cluster; the
-	// message has the command that allows it.
+	// ReasonPermissionMissing says that Portico may not read the managed cluster. The
+	// message contains the command that grants the right.
 	ReasonPermissionMissing = "PermissionMissing"
-	// ReasonImpersonationRefused says that the target does not let the credentials act as
-	// the user in spec.impersonate.
+	// ReasonImpersonationRefused says that the credential may not impersonate the user
+	// in spec.impersonate.
 	ReasonImpersonationRefused = "ImpersonationRefused"
 
 	// ReasonHubIdentityConflict says that another Portico with the identity of this
@@ -408,53 +414,54 @@ const (
 const (
 	// EventMovingIn is emitted when an object on the hub begins to move to a target.
 	EventMovingIn = "MovingToTarget"
-	// EventMoved is emitted when an object runs on its target only.
+	// EventMoved is emitted when an object runs only on its target.
 	EventMoved = "MovedToTarget"
 	// EventMovedToHub is emitted when an object runs on the hub again.
 	EventMovedToHub = "CameHome"
-	// EventReleased is emitted when an object stays on its target without a resource on
-	// the hub.
+	// EventReleased is emitted when an object remains on its target, and its resource on
+	// the hub is gone.
 	EventReleased = "Released"
 	// EventRecovered is emitted when a target answers again.
 	EventRecovered = "TargetRecovered"
-	// EventNameTaken is emitted when the name that Portico would use belongs to an object
-	// of somebody else.
+	// EventNameTaken is emitted when an object of another owner has the name that
+	// Portico needs.
 	EventNameTaken = "NameTaken"
-	// EventDriftReverted is emitted when a change on the target was changed back; it names
+	// EventDriftReverted is emitted when a change on the target was reverted. It names
 	// the fields.
 	EventDriftReverted = "DriftReverted"
-	// EventDriftFound is emitted when a change on the target was found and left; it names
-	// the fields.
+	// EventDriftFound is emitted when a change on the target was found and kept. It
+	// names the fields.
 	EventDriftFound = "DriftFound"
-	// EventDriftEnded is emitted when the object on the target is again as it was applied.
+	// EventDriftEnded is emitted when the applied fields have their values on the target
+	// again.
 	EventDriftEnded = "DriftEnded"
 	// EventPublished is emitted on a claim when its target is published.
 	EventPublished = "Published"
 	// EventMoving is emitted when an application moves to another target.
 	EventMoving = "MovingBetweenTargets"
-	// EventLeft is emitted when an object was deleted on the target that it left.
+	// EventLeft is emitted when an object was deleted on its previous target.
 	EventLeft = "LeftTarget"
-	// EventInUse is emitted on a target that is not deleted because resources are on it.
+	// EventInUse is emitted on a target that cannot be deleted, because resources are on
+	// it.
 	EventInUse = "InUse"
-	// EventAdopted is emitted when an object that existed on the target was taken over.
+	// EventAdopted is emitted when an existing object on the target was taken over.
 	EventAdopted = "Adopted"
-	// EventGivenUp is emitted when an object was given up on a target that does not
-	// answer.
+	// EventGivenUp is emitted when an object is left on an unreachable target.
 	EventGivenUp = "GivenUp"
-	// EventWaiting is emitted when a deletion waits, with the reason.
+	// EventWaiting is emitted when a deletion waits. It gives the reason.
 	EventWaiting = "WaitingToDelete"
-	// EventKindGone is emitted when a resource is let go because its target no longer
-	// has the kind of its object, in any version.
+	// EventKindGone is emitted when a resource is deleted although its object could not
+	// be, because its target no longer has the kind in any version.
 	EventKindGone = "KindGone"
-	// EventOptedIn is emitted when an object was labelled because its namespace opts in
-	// what was there before.
+	// EventOptedIn is emitted when Portico labels an existing object, because its
+	// namespace opts in existing objects.
 	EventOptedIn = "OptedIn"
 	// EventRemainsOnHub is emitted on an object that runs on the hub although its namespace
 	// opts in.
 	EventRemainsOnHub = "StaysOnHub"
 )
 
-// ResourceState is S0's one-word status of a resource or an application.
+// ResourceState is the state of a resource or an application in one word, as in S0.
 type ResourceState string
 
 // The states of S0.

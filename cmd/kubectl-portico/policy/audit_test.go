@@ -33,7 +33,7 @@ const (
 	notSecret = "deny contains {\"code\": \"Data\", \"msg\": \"has data\"} if input.object.data\n"
 )
 
-// rulesOf is a policy of the type that its package names.
+// rulesOf returns a policy of a type, with rules in the package of this type.
 func rulesOf(kind policyv1alpha1.PolicyType, rules string) *policyv1alpha1.Policy {
 	return &policyv1alpha1.Policy{
 		ObjectMeta: metav1.ObjectMeta{Name: "x"},
@@ -73,8 +73,8 @@ func deleting(object client.Object) client.Object {
 	return object
 }
 
-// application runs on a target, unless that is "", and has a template for each
-// name.
+// application returns an application with a template for each name. An empty target
+// means that the application is not scheduled.
 func application(name, target string, templates ...string) *v1alpha2.KubernetesApplication {
 	app := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	if target != "" {
@@ -92,7 +92,7 @@ func configMap(name string) runtime.RawExtension {
 	return runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": %q}}`, name)}
 }
 
-// resource is written by hand, and of no application.
+// resource returns a resource that a user wrote, without an application.
 func resource(name, target string) *v1alpha1.KubernetesApplicationResource {
 	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	out.Spec.Template = configMap(name)
@@ -109,9 +109,9 @@ func secret(name string) *corev1.Secret {
 	}
 }
 
-// status.violations of a Policy and kubectl portico policy check --cluster have the
-// same answer: the manager and the command line read the same objects, and ask the
-// same questions about them.
+// TestAuditsAgree: status.violations of a Policy and kubectl portico policy check
+// --cluster give the same result, because the manager and the command evaluate the same
+// policies for the same objects.
 func TestAuditsAgree(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

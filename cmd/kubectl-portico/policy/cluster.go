@@ -24,7 +24,7 @@ import (
 	"github.com/portico-io/portico/policies/simulate"
 )
 
-// hub is the cluster of the user's context. Nothing is ever written there.
+// hub is the cluster of the user's context. The commands only read from it.
 type hub struct {
 	client.Client
 	// portico is the namespace that Portico runs in.
@@ -52,7 +52,8 @@ func (c *command) connect() (hub, error) {
 	return hub{direct, c.portico}, nil
 }
 
-// list lists what the user may read, or says what that needs.
+// list lists objects. If the cluster does not have the kind, the error names the likely
+// cause.
 func (h hub) list(ctx context.Context, what string, list client.ObjectList, options ...client.ListOption) error {
 	err := h.List(ctx, list, options...)
 	switch {
@@ -64,7 +65,7 @@ func (h hub) list(ctx context.Context, what string, list client.ObjectList, opti
 	return nil
 }
 
-// policies are those of the hub.
+// policies returns the policies of the hub.
 func (h hub) policies(ctx context.Context) ([]manifests.Source, error) {
 	var list policyv1alpha1.PolicyList
 	if err := h.list(ctx, "policies", &list); err != nil {
@@ -116,9 +117,9 @@ func (h hub) snapshot(ctx context.Context, namespace string) (*simulate.Snapshot
 	return out, nil
 }
 
-// natives lists the native objects of a kind, and of Secrets and ConfigMaps only
-// the metadata. Policies see no more of them, and a user who may not list them
-// gets none.
+// natives lists the native objects of a kind. Of Secrets and ConfigMaps it lists only
+// the metadata, because policies see no data. For a user without the right to list a
+// kind it returns nothing.
 func (h hub) natives(ctx context.Context, kind kinds.Kind, options ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	gvk := kind.GroupVersionKind()
 	content := kinds.HasContent(gvk)

@@ -80,8 +80,8 @@ func workload(name, region string) *unstructured.Unstructured {
 	}}
 }
 
-// A real API server takes what render prints, and the commands find on it what
-// they are asked for.
+// TestCluster applies the output of render to a real API server, and runs the commands
+// with --cluster.
 func TestCluster(t *testing.T) {
 	access := apiserver.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join(apiserver.Root(t), "config", "crd", "bases")}
@@ -151,7 +151,7 @@ func TestCluster(t *testing.T) {
 		if out, _, _ := run(t, "", "check", "--cluster"); !strings.Contains(out, "the cluster's Policy aged: aged.rego:3:") {
 			t.Errorf("the place is not told:\n%s", out)
 		}
-		// It can be mended before it is.
+		// The corrected policy is checked before it is applied.
 		mended := "apiVersion: policy.workload.crossplane.io/v1alpha1\nkind: Policy\nmetadata: {name: aged}\nspec:\n  type: Scheduling\n  modules:\n" +
 			"    aged.rego: |\n      package scheduling.aged\n      deny contains {\"code\": \"A\", \"msg\": \"no\"} if input.object.kind == \"Pod\"\n"
 		if out, errs, code := run(t, mended, "check", "--cluster", "-"); code != 0 {

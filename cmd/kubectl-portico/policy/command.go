@@ -22,10 +22,10 @@ type Host struct {
 	Err   io.Writer
 }
 
-// The exit codes, as in kubectl diff: a rejection is not a failure.
+// The exit codes are those of kubectl diff: a rejection differs from a failure.
 const (
-	codeRejected = 1 // tests fail, policies have problems, something is refused
-	codeFailed   = 2 // it could not be found out
+	codeRejected = 1 // a test fails, a policy has a problem, or an object is denied
+	codeFailed   = 2 // the command could not run
 )
 
 // rejectedError is the error of a command that ran, and found a problem.
@@ -90,7 +90,7 @@ func New(host Host) *cobra.Command {
 	return root
 }
 
-// exitCoder gives an error without an exit code that of a failure.
+// exitCoder returns the error with codeFailed if it has no exit code.
 func exitCoder(err error) error {
 	var has interface{ ExitCode() int }
 	if err == nil || errors.As(err, &has) {

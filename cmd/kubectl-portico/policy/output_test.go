@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// junit is a report as a build server reads it.
+// junit is a JUnit report as a build server parses it.
 type junit struct {
 	XMLName  xml.Name `xml:"testsuites"`
 	Tests    int      `xml:"tests,attr"`
@@ -63,7 +63,7 @@ func readJUnit(t *testing.T, text string) junit {
 	return out
 }
 
-// faults are the failures of a report: where, and what.
+// faults returns the message of each failed test, by the name of the test.
 func (j junit) faults() map[string]string {
 	out := map[string]string{}
 	for _, s := range j.Suites {
@@ -146,7 +146,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A new policy works, its tests pass and reach all of it, and nothing is lost.
+// TestNew: a new policy compiles, and its tests pass and cover all its lines. A second
+// run does not overwrite the files.
 func TestNew(t *testing.T) {
 	alone(t)
 	for _, kind := range []string{"scheduling", "publish", "lib"} {
@@ -179,7 +180,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// What is rendered is what was read, also when it goes through a pipe.
+// TestRenderThenCheck: rendered policies are equal to their sources, also through a
+// pipe.
 func TestRenderThenCheck(t *testing.T) {
 	alone(t)
 	out, _, code := run(t, "", "render", "../../../policies")
@@ -195,7 +197,7 @@ func TestRenderThenCheck(t *testing.T) {
 	}
 }
 
-// The examples in the help of every command work when they are pasted.
+// TestExamples runs the examples in the help of every command.
 func TestExamples(t *testing.T) {
 	alone(t)
 	root := New(Host{Flags: genericclioptions.NewConfigFlags(true)})
@@ -207,7 +209,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("the help of %s is not whole", cmd.Name())
 		}
 		for _, line := range examples(cmd) {
-			if strings.Contains(line, "--cluster") { // test/policycli has one
+			if strings.Contains(line, "--cluster") { // TestCluster covers it with a cluster
 				continue
 			}
 			count++
@@ -215,7 +217,7 @@ func TestExamples(t *testing.T) {
 			for part := range strings.SplitSeq(line, " | ") {
 				args, ours := strings.CutPrefix(part, "kubectl portico policy ")
 				if !ours {
-					break // kubectl itself
+					break // a command of kubectl itself
 				}
 				args = strings.ReplaceAll(strings.ReplaceAll(args, "my-policies", dir), "'{label: team}'", "{label:team}")
 				out, errs, code := run(t, stdin, strings.Fields(args)...)

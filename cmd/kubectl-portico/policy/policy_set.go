@@ -15,7 +15,7 @@ import (
 // import.
 type policySet struct {
 	sources   []manifests.Source
-	requested []string // by name
+	requested []string // the names of the requested policies
 }
 
 // withLibraries adds the shipped libraries that are not among the policies.

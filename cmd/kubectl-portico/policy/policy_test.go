@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write down what commands print as what to expect")
 
-// run runs kubectl portico policy, and returns what it prints and how it ends.
+// run runs kubectl portico policy, and returns its output and its exit code.
 func run(t testing.TB, stdin string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -42,7 +42,7 @@ func run(t testing.TB, stdin string, args ...string) (out, errs string, code int
 	return stdout.String(), stderr.String(), code
 }
 
-// alone keeps the tests away from the clusters of whoever runs them.
+// alone removes the developer's kubeconfig from the environment.
 func alone(t testing.TB) {
 	t.Helper()
 	config := filepath.Join(t.(*testing.T).TempDir(), "kubeconfig")
@@ -52,8 +52,9 @@ func alone(t testing.TB) {
 	t.Setenv("KUBECONFIG", config)
 }
 
-// TestGolden runs each sequence in testdata and compares the whole result with the
-// file: a command follows "$", its output is below, and "=>" is the exit code.
+// TestGolden runs each sequence in testdata, and compares the result with the file. A
+// line with "$" is a command, the lines below are its output, and "=>" precedes the
+// exit code.
 func TestGolden(t *testing.T) {
 	alone(t)
 	files, err := filepath.Glob("testdata/*.txt")

@@ -19,7 +19,7 @@ import (
 	"github.com/portico-io/portico/policies/manifests"
 )
 
-// decideExample asks the engine about an example as its own tests do.
+// decideExample evaluates the policies for an example, as the tests of the engine do.
 func decideExample(t *testing.T, name, file string, about policyv1alpha1.PolicyType) *engine.Decision {
 	t.Helper()
 	documents, err := manifests.Documents(nil, file)
@@ -78,8 +78,8 @@ func decideExample(t *testing.T, name, file string, about policyv1alpha1.PolicyT
 	return e.Decide(context.Background(), q)
 }
 
-// The command line says of every example that Portico ships what the engine says,
-// in the same words, and ends as the example's name says.
+// TestShippedExamples: for every shipped example, the command prints the findings of
+// the engine, and its exit code agrees with the name of the example.
 func TestShippedExamples(t *testing.T) {
 	alone(t)
 	files, err := filepath.Glob("../../../policies/*/examples/*/*.yaml")

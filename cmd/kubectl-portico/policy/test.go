@@ -110,8 +110,8 @@ func problemsJSON(problems []engine.Problem) []problemJSON {
 	return out
 }
 
-// results puts reports in a form to show. Only tests that are wanted count; nil
-// wants all.
+// results converts reports for the output. wanted selects tests by name; nil selects
+// all tests.
 func (c policySet) results(reports []engine.Report, wanted *regexp.Regexp) results {
 	out := results{Engine: engine.Version, Policies: []policyResult{}}
 	for _, report := range reports {
@@ -175,7 +175,7 @@ func (c *command) printResults(r results, verbose bool, coverage int) {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%d/%d\t%s\n", word, p.Name, p.passed(), len(p.Tests), reached)
 		more := p.details(verbose)
 		if more != "" {
-			_ = table.Flush() // what is between has no columns
+			_ = table.Flush() // the error messages have no columns
 			_, _ = fmt.Fprintln(c.host.Out, indent(more, "    "))
 		}
 	}

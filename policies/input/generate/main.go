@@ -1,5 +1,5 @@
-// Command generate writes the JSON schemas of policies' input, with the
-// comments of the Go types, to the directory it is given.
+// Command generate writes the JSON schemas of the policies' input to a directory. The
+// comments of the Go types become descriptions.
 package main
 
 import (
