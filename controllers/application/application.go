@@ -106,8 +106,8 @@ func applicationOf(resource client.Object) []reconcile.Request {
 	return out
 }
 
-// nameConflictRequeueAfter is the jittered delay after which a template is tried again
-// whose name is another owner's resource: no event tells this application that the
+// nameConflictRequeueAfter is the jittered delay of the next try if a resource of
+// another owner has the name of a template. No event tells this application that the
 // name is free.
 const nameConflictRequeueAfter = 20 * time.Second
 
@@ -118,9 +118,10 @@ type scope struct {
 	// members are the application's resources. The cache owns them until they are
 	// copied for a change.
 	members []v1alpha1.KubernetesApplicationResource
-	// problems say, by the name of the resource, why a template has no resource.
+	// problems are the reasons why templates have no resource, by the name of the
+	// resource.
 	problems map[string]templateProblem
-	// errs are the errors of single resources. They hold up no other resource and no
+	// errs are the errors of single resources. They do not delay other resources or the
 	// summary.
 	errs []error
 }
@@ -212,7 +213,7 @@ func (c *Controller) setTarget(ctx context.Context, app *v1alpha2.KubernetesAppl
 func (c *Controller) patchUnscheduled(ctx context.Context, app *v1alpha2.KubernetesApplication, resource *v1alpha1.KubernetesApplicationResource) error {
 	scheduled := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.Scheduled)
 	if scheduled == nil || scheduled.Reason == v1alpha1.ReasonProgressing {
-		return nil // a decision is about to follow; the number of evaluated resources is that of the application
+		return nil // a decision follows; the application has the number of evaluated resources
 	}
 	cached := *resource
 	*resource = *resource.DeepCopy()
@@ -230,8 +231,8 @@ func (c *Controller) patchUnscheduled(ctx context.Context, app *v1alpha2.Kuberne
 	return err
 }
 
-// deleteEmptyApplication deletes an application that Portico made and whose last
-// resource is gone. Intake makes it again when it needs it.
+// deleteEmptyApplication deletes an application that Portico made, when its last
+// resource is gone. Intake makes it again when an object needs it.
 func (c *Controller) deleteEmptyApplication(ctx context.Context, s *scope) error {
 	if len(s.members) > 0 || s.app.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || len(s.app.Spec.ResourceTemplates) > 0 {
 		return nil
@@ -239,7 +240,7 @@ func (c *Controller) deleteEmptyApplication(ctx context.Context, s *scope) error
 	if err := errors.Join(s.errs...); err != nil {
 		return err
 	}
-	if s.app.Status.DesiredResources == 0 { // it is new, and its first resource is about to come
+	if s.app.Status.DesiredResources == 0 { // a new application gets its first resource in a moment
 		return reconciler.ErrDone
 	}
 	if err := c.writer.Delete(ctx, s.app, "deleting the empty application"); err != nil {

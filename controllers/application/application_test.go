@@ -43,8 +43,8 @@ func placedApplication() *v1alpha2.KubernetesApplication {
 	}
 }
 
-// TestRejectedResource is about a resource whose patch is rejected: the other resources
-// are placed, and the status is written.
+// TestRejectedResource: the patch of one resource is rejected. The other resources are
+// placed, and the status is written.
 func TestRejectedResource(t *testing.T) {
 	refused := errors.New("denied by a policy")
 	store := hub(t, placedApplication(), resource("a"), resource("b")).WithInterceptorFuncs(reconcilertest.Before(func(r reconcilertest.Request) error {
@@ -72,8 +72,8 @@ func TestRejectedResource(t *testing.T) {
 	}
 }
 
-// TestStaleCacheKeepsFinalizers is about a finalizer of another writer that the cache
-// does not have yet.
+// TestStaleCacheKeepsFinalizers: another writer set a finalizer that the cache does not
+// have yet.
 func TestStaleCacheKeepsFinalizers(t *testing.T) {
 	store := hub(t, resource("a")).Build()
 	c := newController(store, events.NewFakeRecorder(10))
@@ -98,9 +98,8 @@ func TestStaleCacheKeepsFinalizers(t *testing.T) {
 	}
 }
 
-// TestOrphan is about an application that is deleted with --cascade=orphan: its
-// resources stay, although garbage collection did not know them and removed its
-// finalizer first.
+// TestOrphan: an application is deleted with --cascade=orphan, and garbage collection
+// removes the finalizer before it knows the resources. The resources remain.
 func TestOrphan(t *testing.T) {
 	for name, remembered := range map[string]bool{"Orphaned": true, "Background": false} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +118,7 @@ func TestOrphan(t *testing.T) {
 				defer queue.ShutDown()
 				c.orphaning.Handler().Update(t.Context(), event.UpdateEvent{ObjectOld: app, ObjectNew: seen}, queue)
 			}
-			for range 2 { // the second reconcile follows the first one's writes
+			for range 2 { // the second reconcile runs after the writes of the first
 				if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(app)}); err != nil {
 					t.Fatal(err)
 				}

@@ -23,7 +23,7 @@ const (
 	listMembers = "list metadata.labels.application"
 )
 
-// templatedApplication has one template, and is placed.
+// templatedApplication returns a placed application with one template.
 func templatedApplication(change ...func(*v1alpha2.KubernetesApplication)) *v1alpha2.KubernetesApplication {
 	app := placedApplication()
 	app.UID = "1"
@@ -46,7 +46,7 @@ func frontDoor(desired int32) *v1alpha2.KubernetesApplication {
 	return app
 }
 
-// TestReconcile is about the order of requests, and about requests that fail.
+// TestReconcile tests the order of requests, and failing requests.
 func TestReconcile(t *testing.T) {
 	failure := errors.New("failure")
 	kind := schema.GroupKind{Group: v1alpha1.Group, Kind: "KubernetesApplicationResource"}

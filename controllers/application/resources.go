@@ -21,8 +21,8 @@ import (
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=patch
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications/finalizers,verbs=update
 
-// OwnerIndex finds resources by the name of the application that controls them,
-// whatever their labels say.
+// OwnerIndex finds resources by the name of the application that controls them. Their
+// labels may name another application.
 const OwnerIndex = "metadata.controller.application"
 
 // IndexOwner is the function of OwnerIndex.
@@ -37,14 +37,15 @@ func IndexOwner(object client.Object) []string {
 // for the hub's webhooks, and an application may have hundreds of resources.
 const maxConcurrentWrites = 8
 
-// templateProblem says why a template has no resource, or only one of an older version
-// of the template.
+// templateProblem is the reason why a template has no resource, or only a resource of
+// an older version of the template.
 type templateProblem struct {
 	reason, message string
 }
 
 // ensureResources creates and updates the resources of the application's templates, and
-// deletes resources without a template. A template with a problem holds up no other.
+// deletes resources without a template. A problem of a template does not delay the
+// others.
 func (c *Controller) ensureResources(ctx context.Context, s *scope) error {
 	owned, err := c.listTemplatedResources(ctx, s.app)
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *scope) ensureTemplates(ctx context.Context, c *Controller) {
 			problems[i], errs[i] = c.ensureResource(ctx, s.app, resourceFromTemplate(s.app, templates[i]))
 		})
 	}
-	s.errs = append(append(s.errs, errs...), ctx.Err()) // a cancelled context leaves templates undone
+	s.errs = append(append(s.errs, errs...), ctx.Err()) // the context was cancelled before all templates were done
 	s.problems = map[string]templateProblem{}
 	for i, problem := range problems {
 		if problem != nil {
@@ -133,7 +134,7 @@ func rejection(err error) *templateProblem {
 	return nil
 }
 
-// apiMessage returns the message in an API server's answer.
+// apiMessage returns the message of an API server's error.
 func apiMessage(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -153,8 +154,8 @@ func (c *Controller) listTemplatedResources(ctx context.Context, app *v1alpha2.K
 	return list.Items, nil
 }
 
-// deleteResource deletes a resource as it was read: a resource that changed since may
-// have another owner by now.
+// deleteResource deletes a resource if it did not change since it was read. A changed
+// resource may have another owner.
 func (c *Controller) deleteResource(ctx context.Context, resource *v1alpha1.KubernetesApplicationResource, propagation metav1.DeletionPropagation) error {
 	if resource.DeletionTimestamp != nil {
 		return nil

@@ -21,7 +21,7 @@ func setStatus(app *v1alpha2.KubernetesApplication, members []v1alpha1.Kubernete
 	for i := range members {
 		m := &members[i]
 		if _, blocked := problems[m.Name]; blocked || madeBy(m, app) && m.DeletionTimestamp != nil {
-			continue // it belongs to another owner, or to an earlier form of the template
+			continue // the resource belongs to another owner, or to an earlier version of the template
 		}
 		counted[m.Name] = true
 		sum.addResource(m)
@@ -55,12 +55,11 @@ func setStatus(app *v1alpha2.KubernetesApplication, members []v1alpha1.Kubernete
 // resourceCounts counts the resources of an application.
 type resourceCounts struct {
 	desired, submitted, failed int
-	// unsynced are the names of resources that are not applied, with the reason.
-	// unready are those of resources that are not ready, with the reason if they need
-	// a user's change.
+	// unsynced are the resources that are not applied, with the reason. unready are the
+	// resources that are not ready, with the reason if a user has to act.
 	unsynced, unready []string
 	conflict, invalid bool
-	readinessFailed   bool // an applied resource will not become ready
+	readinessFailed   bool // an applied resource cannot become ready
 }
 
 // addResource counts a resource.
@@ -75,7 +74,7 @@ func (t *resourceCounts) addResource(m *v1alpha1.KubernetesApplicationResource) 
 	synced := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.Synced)
 	if !isCurrentTrue(m, v1alpha1.Synced) {
 		if m.Status.State != v1alpha1.StateFailed {
-			synced = nil // it is being applied
+			synced = nil // the resource is being applied
 		}
 		t.unsynced = append(t.unsynced, nameWithReason(m.Name, synced))
 	}
@@ -84,9 +83,9 @@ func (t *resourceCounts) addResource(m *v1alpha1.KubernetesApplicationResource) 
 	}
 }
 
-// failedReadiness returns the condition Ready of an applied resource that will not
-// become ready without a user's change; else nil. The list of unsynced resources says
-// why a resource is not applied.
+// failedReadiness returns the condition Ready of an applied resource that cannot become
+// ready without a user's change; else nil. For a resource that is not applied, the list
+// of unsynced resources has the reason.
 func (t *resourceCounts) failedReadiness(m *v1alpha1.KubernetesApplicationResource) *metav1.Condition {
 	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.Ready)
 	if ready == nil || ready.ObservedGeneration < m.Generation || !isCurrentTrue(m, v1alpha1.Synced) {

@@ -14,7 +14,7 @@ import (
 )
 
 // member returns a resource of generation 2 in a state. Its conditions have the given
-// generation, and those in holds are true.
+// generation. The conditions in holds are true.
 func member(name string, state v1alpha1.ResourceState, generation int64, holds ...string) v1alpha1.KubernetesApplicationResource {
 	out := v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 2}}
 	out.Status.State = state

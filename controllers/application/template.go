@@ -42,7 +42,7 @@ func resourceFromTemplate(app *v1alpha2.KubernetesApplication, template v1alpha2
 		resource.Spec.TargetRef = target.DeepCopy()
 		controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
 	}
-	return resource.DeepCopy() // nothing is shared with the template
+	return resource.DeepCopy() // the copy shares no memory with the template
 }
 
 func controllerRef(app *v1alpha2.KubernetesApplication) *metav1.OwnerReference {
@@ -112,7 +112,7 @@ func isApplication(ref *metav1.OwnerReference) bool {
 	return err == nil && version.Group == v1alpha1.Group && ref.Kind == "KubernetesApplication"
 }
 
-// describeOwner says in a message for users which object controls a resource.
+// describeOwner describes, for users, the object that controls a resource.
 func describeOwner(resource metav1.Object) string {
 	ref := metav1.GetControllerOf(resource)
 	if ref == nil {
@@ -121,8 +121,8 @@ func describeOwner(resource metav1.Object) string {
 	return fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
 }
 
-// creationRank orders templates: namespaces, then definitions of kinds, then all that may
-// need them.
+// creationRank orders templates: namespaces are first, then definitions of kinds, then
+// all other objects.
 func creationRank(template v1alpha2.ResourceTemplate) int {
 	object := policies.TemplateObject(template.Spec.Template)
 	if object == nil {
@@ -137,8 +137,8 @@ func creationRank(template v1alpha2.ResourceTemplate) int {
 	return 2
 }
 
-// creationWaves returns the indexes of an application's templates, in the order in which
-// their resources are made: those of one wave at the same time.
+// creationWaves returns the indexes of an application's templates in the order of
+// creation. The resources of one wave are created at the same time.
 func creationWaves(templates []v1alpha2.ResourceTemplate) [][]int {
 	byRank := make([][]int, 3)
 	for i := range templates {

@@ -17,7 +17,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 )
 
-// templateOf is a resource template of an object.
+// templateOf returns a resource template of an object.
 func templateOf(name, object string) v1alpha2.ResourceTemplate {
 	return v1alpha2.ResourceTemplate{
 		Metadata: v1alpha2.TemplateMeta{Name: name},
@@ -113,8 +113,8 @@ func TestDescribeOwner(t *testing.T) {
 	}
 }
 
-// TestTemplates makes, changes and removes resources, and touches no resource of another
-// owner.
+// TestTemplates creates, updates and deletes resources. It does not change resources of
+// other owners.
 func TestTemplates(t *testing.T) {
 	app := placedApplication()
 	app.UID = "1"

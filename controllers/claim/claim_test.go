@@ -40,7 +40,7 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// onlyDev denies every environment but dev; broken cannot be evaluated.
+// onlyDev denies every environment except dev. The evaluation of broken fails.
 const (
 	onlyDev = `deny contains {"code": "NotClaimed", "msg": sprintf("%s may not claim it", [input.request.operation]), "field": "metadata.labels.env"} if input.target.metadata.labels.env != "dev"`
 	broken  = `deny contains {"code": "A", "msg": "no"} if units.parse_bytes("12 parsecs") > 10`
@@ -61,7 +61,7 @@ func bound(env string) *unstructured.Unstructured {
 	}}
 }
 
-// target is that of the claim, published before.
+// target returns the published target of the claim.
 func target(env string, conditions ...metav1.Condition) *v1alpha1.KubernetesTarget {
 	return &v1alpha1.KubernetesTarget{
 		ObjectMeta: metav1.ObjectMeta{
@@ -78,14 +78,14 @@ var claimRequest = reconcile.Request{NamespacedName: types.NamespacedName{Namesp
 
 var clusters = schema.GroupVersionResource{Group: computev1alpha1.KubernetesClusterKind.Group, Version: "v1alpha1", Resource: "kubernetesclusters"}
 
-// environment is a controller on a hub that has some objects.
+// environment is a controller with a fake hub.
 type environment struct {
 	*Controller
 	hub      client.Client
 	recorder *events.FakeRecorder
-	// dynamic is the hub, as the controller reads claims.
+	// dynamic is the client for claims.
 	dynamic *dynamicfake.FakeDynamicClient
-	// steps are the names of the steps that ran.
+	// steps are the names of the executed steps.
 	steps []string
 }
 
@@ -95,7 +95,7 @@ type settings struct {
 	objects []client.Object
 	// fails returns the error of a request to the hub; nil fails none.
 	fails func(reconcilertest.Request) error
-	// unserved says that the hub does not serve the kind of claims.
+	// unserved means that the hub does not serve the kind of claims.
 	unserved bool
 }
 
@@ -138,7 +138,7 @@ func (e *environment) reconcile(ctx context.Context, req reconcile.Request) (rec
 	return e.Reconcile(ctrl.LoggerInto(ctx, log), req)
 }
 
-// TestPolicies makes and labels no target that the publish policies deny.
+// TestPolicies does not create or label a target that the publish policies deny.
 func TestPolicies(t *testing.T) {
 	refused := metav1.Condition{Type: v1alpha1.Published, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeniedByPolicy}
 	const denied = "policy claimed: NotClaimed: AUDIT may not claim it (metadata.labels.env)"
@@ -147,10 +147,10 @@ func TestPolicies(t *testing.T) {
 		policy    string
 		claim     string
 		existing  *v1alpha1.KubernetesTarget
-		env       string // of the target afterwards; empty when there is none
-		published string // condition Published
+		env       string // label of the target afterwards; empty if there is no target
+		published string // the condition Published
 		event     string
-		denied    bool // is reconciled when policies change, or the namespace
+		denied    bool // the claim is reconciled when policies or the namespace change
 		requeue   time.Duration
 	}{
 		"Free":     {reason: "Without policies a bound claim is published.", claim: "prod", env: "prod", event: "Normal Published published as KubernetesTarget demo"},
@@ -197,14 +197,14 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// secretOf is the Secret of the claim, controlled by a claim with some UID.
+// secretOf returns the Secret of the claim. A claim with the UID controls the Secret.
 func secretOf(uid types.UID) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "compute.crossplane.io/v1alpha1", Kind: "KubernetesCluster", Name: "demo", UID: uid, Controller: ptr.To(true)},
 	}}}
 }
 
-// TestSteps runs the steps in their order, and ends where a step says so.
+// TestSteps runs the steps in order, until a step ends the reconcile.
 func TestSteps(t *testing.T) {
 	all := []string{"read claim", "read target", "read secret", "decide target", "check policies", "write target"}
 	failure := errors.New("the hub is away")
@@ -214,11 +214,11 @@ func TestSteps(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		settings
-		fail  error // of reading the claim
-		steps int   // that ran
+		fail  error // the error of reading the claim
+		steps int   // the number of executed steps
 		event string
 		err   error
-		// blocked says that the claim waits for its Secret.
+		// blocked means that the claim waits for its Secret.
 		blocked bool
 	}{
 		"Published":   {reason: "A bound claim gets a target.", settings: settings{claim: bound("dev")}, steps: 6, event: published},
@@ -268,7 +268,7 @@ func without(claim *unstructured.Unstructured, field string) *unstructured.Unstr
 	return claim
 }
 
-// TestIdle writes nothing when the target is as its claim describes it.
+// TestIdle writes nothing if the target agrees with its claim.
 func TestIdle(t *testing.T) {
 	e := newEnvironment(t, settings{claim: bound("dev")})
 	for range 2 {
@@ -285,8 +285,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestKind watches claims while the hub serves their kind, and waits for a kind whose
-// definition exists.
+// TestKind watches claims while the hub serves their kind. If the kind is not served,
+// but its definition exists, the controller waits for it.
 func TestKind(t *testing.T) {
 	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: kindRequest.Name}}
 	cases := map[string]struct {

@@ -8,14 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// memory is the state that the controller keeps in the process. All of it may be lost
-// at any moment: a new process reconciles every claim when it starts, and each
-// reconcile records its claim again.
+// memory is the state that only this process has. It may be lost at any moment: a new
+// process reconciles every claim when it starts, and each reconcile records its claim
+// again.
 type memory struct {
 	mu sync.Mutex
-	// secrets are the Secrets with the name that a claim gives, which another resource
-	// controls. No event of the claim follows when such a Secret is deleted, and the
-	// Secret does not name the claim. It has few entries, as a rule none.
+	// secrets are the Secrets of claims that another resource controls. When such a
+	// Secret is deleted, no event of the claim follows, and the Secret does not name the
+	// claim. Usually the map is empty.
 	secrets map[types.NamespacedName]types.NamespacedName
 	// denied are the claims whose targets the publish policies deny. They are
 	// reconciled when the policies or the namespace change.

@@ -19,13 +19,13 @@ import (
 	"github.com/portico-io/portico/policies/input"
 )
 
-// policyRetryInterval is the delay before policies are evaluated again that could not
-// be evaluated.
+// policyRetryInterval is the delay before policies whose evaluation failed are
+// evaluated again.
 const policyRetryInterval = 5 * time.Second
 
 // checkPolicies evaluates the publish policies for a target that is new or changes.
-// Admission evaluated them for the author of the claim. They may have changed before
-// the claim was bound, so they are evaluated again, without an author.
+// Admission evaluated them for the author of the claim. The policies may have changed
+// before the claim was bound, so they are evaluated again, without an author.
 func (c *Controller) checkPolicies(ctx context.Context, s *scope) error {
 	if !s.changed {
 		c.memory.setDenied(s.key, false)

@@ -27,8 +27,9 @@ type scope struct {
 	existing *v1alpha1.KubernetesTarget
 	// secret is the metadata of the Secret that the claim names; nil if there is none.
 	secret metav1.Object
-	// desired is the target as the claim describes it, and changed tells whether it
-	// differs from existing. After the write it is the answer of the API server.
+	// desired is the target according to the claim. changed tells whether it differs
+	// from existing. After the write, desired is the object that the API server
+	// returned.
 	desired *v1alpha1.KubernetesTarget
 	changed bool
 	// published is the condition to write on target; nil for none.
@@ -51,8 +52,8 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}, c.patchStatus)
 }
 
-// readClaim reads the claim. A claim that is deleted or not bound gets no target. A
-// claim that is no longer bound keeps its target, whose status reports whether its
+// readClaim reads the claim. A claim that is deleted or was never bound gets no target.
+// A claim that is no longer bound keeps its target, whose status reports whether its
 // cluster is reachable.
 func (c *Controller) readClaim(ctx context.Context, s *scope) error {
 	mapping, err := c.kindMapping()
@@ -138,7 +139,7 @@ func (c *Controller) writeTarget(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	// The condition is written only after one that reported a denial.
+	// The condition is written only after an earlier denial.
 	if s.existing != nil && meta.FindStatusCondition(s.existing.Status.Conditions, v1alpha1.Published) != nil {
 		s.target, s.published = s.desired, &metav1.Condition{
 			Type: v1alpha1.Published, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied,

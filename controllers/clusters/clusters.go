@@ -17,16 +17,16 @@ import (
 
 // Options are the options of all connections.
 type Options struct {
-	// HubID is the identity of this hub, which marks its objects on the targets.
+	// HubID is the identity of this hub. It marks the hub's objects on the targets.
 	HubID string
 	// Timeout bounds one call to a target. Default 10 s.
 	Timeout time.Duration
 	// ProbeInterval is the time between two probes of a reachable target. Default 10
 	// s, jittered.
 	ProbeInterval time.Duration
-	// FailureThreshold is the number of probes in a row that have to fail before a
-	// reachable target becomes unreachable. They take at least as long as that many
-	// probes of a reachable target. Default 3.
+	// FailureThreshold is the number of consecutive failed probes after which a
+	// reachable target becomes unreachable. This takes at least as long as the same
+	// number of probes of a reachable target. Default 3.
 	FailureThreshold int
 	// Fence has the options of the Leases on targets; nil for no Leases.
 	Fence *FenceOptions
@@ -59,8 +59,8 @@ type Clusters struct {
 	mu        sync.RWMutex
 	listeners []Listener
 	byTarget  map[types.NamespacedName]entry
-	// byDigest are the connections, by the digest of their configuration. Each has at
-	// least one target.
+	// byDigest has the connections, by the digest of their configuration. Each
+	// connection has at least one target.
 	byDigest map[string]*Connection
 	// leasesByCluster are the Leases of the clusters with a connection.
 	leasesByCluster  map[string]*clusterLease
@@ -100,10 +100,9 @@ func New(o Options) *Clusters {
 	return &Clusters{options: o, byTarget: map[types.NamespacedName]entry{}, byDigest: map[string]*Connection{}, leasesByCluster: map[string]*clusterLease{}, unreachableSince: map[types.NamespacedName]time.Time{}, limiters: map[types.NamespacedName]*limits.Limiter{}, budget: limits.NewBudget(o.Limits)}
 }
 
-// SetUnreachableSince sets the time since which a target is unreachable, as its
-// status has it from before the next connection; zero for a reachable target. A
-// restart of the process, or another credential, does not change the start of an
-// outage.
+// SetUnreachableSince sets the time since which a target is unreachable, from its
+// status before the next connection; zero for a reachable target. So a restart of the
+// process, or another credential, does not change the start of an outage.
 func (c *Clusters) SetUnreachableSince(target types.NamespacedName, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +132,7 @@ func (c *Clusters) AddListener(l Listener) {
 // closed.
 func (c *Clusters) Connect(ctx context.Context, target types.NamespacedName, connectionConfig ConnectionConfig) error {
 	joined, err := c.connect(ctx, target, connectionConfig)
-	if joined { // its probes report changes only
+	if joined { // its probes only report changes
 		c.TargetChanged(target)
 	}
 	return err

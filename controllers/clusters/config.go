@@ -24,8 +24,8 @@ type ConnectionConfig struct {
 	// Impersonate is the user that Portico acts as on the target. By default it acts
 	// as the user of the credential.
 	Impersonate rest.ImpersonationConfig
-	// Digest tells one configuration from another. Targets with the same digest share
-	// a connection.
+	// Digest distinguishes configurations. Targets with the same digest share a
+	// connection.
 	Digest string
 }
 

@@ -40,7 +40,7 @@ type Connection struct {
 	// previous connection; zero if it was reachable.
 	unreachableSince time.Time
 	limiter          *limits.Limiter
-	closeAll         func() // ends all connections to the target
+	closeAll         func() // closes all connections to the target
 	// probeFailures counts the probes that failed in a row. Only the goroutine of
 	// probes uses it.
 	probeFailures probeFailures
@@ -48,8 +48,8 @@ type Connection struct {
 	state         State
 	// targets that use the connection.
 	targets     sets.Set[types.NamespacedName]
-	lastContact time.Time                  // when the cluster last did
-	mapper      meta.RESTMapper            // nil until the cluster answered once
+	lastContact time.Time                  // the time of the cluster's last response
+	mapper      meta.RESTMapper            // nil before the first response of the cluster
 	caches      map[string]*namespaceCache // by the namespace on the hub
 	// labelled are the kinds whose objects all have HubNamespaceLabel. Another
 	// process lists the objects once to know it.
@@ -179,9 +179,9 @@ func (c *Connection) run() {
 		suspected := c.probeNow
 		if remaining := c.limiter.BackoffRemaining(); remaining > 0 {
 			if c.State().Reason != v1alpha1.ReasonTargetMisbehaves && c.ctx.Err() == nil {
-				continue // a limit was exceeded since the probe; the next one sends nothing, and says so
+				continue // a limit was exceeded after the last probe; the next probe sends no request, and reports the limit
 			}
-			wait, suspected = remaining, nil // it costs nothing meanwhile
+			wait, suspected = remaining, nil // there are no requests during the backoff
 		}
 		timer := time.NewTimer(wait)
 		select {

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-io/portico/policies/credentials"
 )
 
-// AddressRefused is the error for an endpoint that resolves to an address that no
-// target may have.
+// AddressRefused is the error for an endpoint that resolves to an address that targets
+// must not have.
 type AddressRefused struct{ why string }
 
 func (e *AddressRefused) Error() string { return "has an endpoint that resolves to " + e.why }

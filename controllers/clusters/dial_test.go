@@ -18,12 +18,12 @@ import (
 	"github.com/portico-io/portico/test/hostile"
 )
 
-// rebinding is a name server that answers with an address that changes.
+// rebinding is a name server whose answer changes.
 type rebinding struct{ address atomic.Value }
 
 func (r *rebinding) turn(address string) { r.address.Store(netip.MustParseAddr(address)) }
 
-// resolver asks the name server, which speaks DNS over one end of a pipe.
+// resolver returns a resolver that uses the name server, over a pipe.
 func (r *rebinding) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -32,7 +32,7 @@ func (r *rebinding) resolver() *net.Resolver {
 	}}
 }
 
-// serve answers questions for A records, with a length before each message.
+// serve answers queries for A records. Each message begins with its length.
 func (r *rebinding) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	for {
@@ -63,7 +63,8 @@ func (r *rebinding) serve(conn net.Conn) {
 	}
 }
 
-// TestRebinding is a name that was good when it was published.
+// TestRebinding: the name of an endpoint resolves to a forbidden address after its
+// publication.
 func TestRebinding(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +88,7 @@ func TestRebinding(t *testing.T) {
 		var refused *AddressRefused
 		return errors.As(err, &refused)
 	}
-	// 192.0.2.0/24 is for documentation: nobody is there.
+	// 192.0.2.0/24 is reserved for documentation, so no host answers.
 	dns.turn("192.0.2.1")
 	if err := open(credentials.AddressRules{}); err == nil || refused(err) {
 		t.Errorf("an ordinary address: %v", err)
@@ -111,7 +112,7 @@ func TestRebinding(t *testing.T) {
 	if err := open(hub); refused(err) {
 		t.Errorf("a connection that names the hub: %v", err)
 	}
-	// The hub's own address may be a local one, and may be a name.
+	// The hub's own address may be a local address or a name.
 	dns.turn("127.0.0.1")
 	if err := open(credentials.AddressRules{Hub: true, HubHosts: []string{"hub.example.org"}}); err != nil {
 		t.Errorf("the hub on Portico's own machine: %v", err)
@@ -121,8 +122,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestReboundTarget is published by a name that leads elsewhere with the next
-// dial. The name server is real, and so is every dial.
+// TestReboundTarget changes the address of a published target before the next
+// connection. The name server and the connections are real.
 func TestReboundTarget(t *testing.T) {
 	server := hostile.Start()
 	defer server.Close()

@@ -17,9 +17,9 @@ import (
 	"github.com/portico-io/portico/controllers/clusters/limits"
 )
 
-// DirectClients are clients of targets for any replica, also one that does not lead.
-// Unlike Clusters they start with a call: they send no probes and no watches, so that
-// the number of replicas does not add to the load of a target.
+// DirectClients are clients of targets for every replica, not only the leader. Unlike
+// Clusters they only send the requests of their callers, and no probes or watches, so
+// that the load of a target does not grow with the number of replicas.
 type DirectClients struct {
 	timeout  time.Duration
 	mu       sync.Mutex

@@ -1,6 +1,7 @@
-// Package clusters owns every connection to a target. Targets that publish one
-// cluster with one credential share the connection. Each namespace of the hub has
-// caches of its own objects on the cluster. No other package decides whether a target
-// is reachable. A target that hangs delays no other target: everything here runs on
-// goroutines of that target.
+// Package clusters owns every connection to a target.
+//
+// Targets that publish one cluster with one credential share the connection. Each
+// namespace of the hub has caches of its own objects on the cluster. No other package
+// decides whether a target is reachable. A target that hangs does not delay other
+// targets, because each target has its own goroutines.
 package clusters

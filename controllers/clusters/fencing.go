@@ -54,9 +54,9 @@ type clusterLease struct {
 
 	mu          sync.Mutex
 	fence       fence.Fence
-	lease       *coordinationv1.Lease // as it was last read or written
+	lease       *coordinationv1.Lease // the Lease of the last read or write
 	connections []*Connection
-	// refused is set when a write was denied since the Lease was last held.
+	// refused means that a write was denied since the Lease was last held.
 	refused bool
 }
 
@@ -122,7 +122,7 @@ func (f *clusterLease) statusAt(now time.Time) FenceStatus {
 	return out
 }
 
-// printable bounds a text that someone wrote on a target, and removes its control
+// printable cuts a text from a target to a maximal length, and removes control
 // characters.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
@@ -221,7 +221,7 @@ func (f *clusterLease) renewOrRead(ctx context.Context) (reachable bool) {
 		switch {
 		case err == nil:
 			return true
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // the namespace
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // not found: the namespace
 			denied = true
 			continue
 		case IsUnreachable(err):
@@ -248,8 +248,8 @@ func (f *clusterLease) renewTime() time.Time {
 	return f.lease.Spec.RenewTime.Time
 }
 
-// renewOrReadWith reads the Lease, unless this process wrote it last, and writes it
-// if that is the next action.
+// renewOrReadWith reads the Lease, unless this process wrote it last. It then writes
+// the Lease, if that is the next action.
 func (f *clusterLease) renewOrReadWith(ctx context.Context, c *Connection) error {
 	api, err := coordination.NewForConfigAndClient(c.config, c.http)
 	if err != nil {
@@ -286,7 +286,7 @@ func (f *clusterLease) renewOrReadWith(ctx context.Context, c *Connection) error
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && next != fence.Create {
 		f.mu.Lock()
-		f.lease = nil // another process wrote it; it is read again
+		f.lease = nil // another process wrote the Lease; it is read again
 		f.mu.Unlock()
 		f.wakeUp()
 		return nil

@@ -24,16 +24,16 @@ import (
 // labelPage is the number of objects in a page of a list.
 const labelPage = 500
 
-// labelAndWatch labels the objects without HubNamespaceLabel, which an earlier
-// version of Portico applied, and then watches the kind. Objects that the watch does
-// not select are never reported: an object that is being deleted, or a copy that is
-// not needed any more.
+// labelAndWatch labels the objects without HubNamespaceLabel, which an earlier version
+// of Portico applied, and then watches the kind. The watch does not report objects
+// without the label: objects that are being deleted, and copies that are no longer
+// needed.
 func (c *Connection) labelAndWatch(w *namespaceCache, gvk schema.GroupVersionKind, mapping *meta.RESTMapping) {
 	none, err := false, error(nil)
 	for backoff := c.options.probeBackoff(); ; {
 		none, err = c.labelObjects(w.ctx, w.namespace, gvk, mapping)
 		if err == nil || apierrors.IsForbidden(err) || w.ctx.Err() != nil {
-			break // the watch is refused as well, and says so
+			break // the watch is denied too, and reports it
 		}
 		if IsUnreachable(err) {
 			c.RequestProbe()
@@ -89,8 +89,8 @@ func (c *Connection) labelObjects(ctx context.Context, namespace string, gvk sch
 	return false, c.limiter.Exceed("pages of objects without label %s: %d", v1alpha1.HubNamespaceLabel, maxLabelPages(c.limiter.Limits()))
 }
 
-// maxLabelPages bounds the pages of a list. A target may return fewer objects in a page
-// than requested, but not forever.
+// maxLabelPages limits the pages of a list. A target may return fewer objects in a page
+// than requested, but not without end.
 func maxLabelPages(l limits.Limits) int { return 2*l.Objects/labelPage + 2 }
 
 func listPage(ctx context.Context, c *Connection, api metadata.Getter, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
@@ -100,16 +100,17 @@ func listPage(ctx context.Context, c *Connection, api metadata.Getter, options m
 }
 
 // isAppliedByPortico tells whether Portico applied an object. The label and the
-// annotations alone do not tell: anyone may have written them on another object.
+// annotations are no proof: any user of the target may have written them on another
+// object.
 func isAppliedByPortico(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == v1alpha1.PropagationManager
 	})
 }
 
-// labelObject labels an object, if it belongs to a resource of the namespace. An
-// object that is deleted, or that the target does not allow to change, is skipped:
-// its resource reports it.
+// labelObject labels an object, if it belongs to a resource of the namespace. An object
+// that is deleted, or that the target does not allow to change, is skipped: its
+// resource reports the problem.
 func (c *Connection) labelObject(ctx context.Context, api metadata.Interface, namespace string, mapping *meta.RESTMapping, object *metav1.PartialObjectMetadata) error {
 	if ResourceOf(object).Namespace != namespace || !isAppliedByPortico(object) {
 		return nil

@@ -17,12 +17,12 @@ import (
 	"github.com/portico-io/portico/controllers/clusters/limits"
 )
 
-// TestLabelPages bounds the pages of the list of objects without a label, which a
-// target may continue forever.
+// TestLabelPages limits the pages of the list of objects without a label. A target may
+// continue the list without end.
 func TestLabelPages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
-		pages  int64 // 0 for endless
+		pages  int64 // 0 is endless
 		want   bool
 	}{
 		"One":     {reason: "A list of one page is complete.", pages: 1, want: true},

@@ -23,10 +23,10 @@ import (
 
 var configMaps = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 
-// waitTimeout is how long anything may take: the machine is shared.
+// waitTimeout is the limit on every wait, because the machine is shared.
 const waitTimeout = 2 * time.Minute
 
-// recordingListener counts what listeners are told.
+// recordingListener counts the calls of its methods.
 type recordingListener struct{ targets, probes, objects atomic.Int64 }
 
 func (l *recordingListener) TargetChanged(types.NamespacedName)      { l.targets.Add(1) }
@@ -54,7 +54,7 @@ func connectionConfigTo(t *testing.T, server *hostile.Server) ConnectionConfig {
 	return connectionConfig
 }
 
-// connectTo connects a target, and watches its ConfigMaps as soon as it answers.
+// connectTo connects a target, and watches its ConfigMaps when it is reachable.
 func connectTo(t *testing.T, c *Clusters, called string, server *hostile.Server) *TargetConnection {
 	t.Helper()
 	key := types.NamespacedName{Namespace: "team-a", Name: called}
@@ -69,7 +69,7 @@ func connectTo(t *testing.T, c *Clusters, called string, server *hostile.Server)
 	return connection
 }
 
-// testLimits are the defaults, but for a backoff that no test outlives.
+// testLimits returns the defaults with a backoff that does not end during a test.
 func testLimits() limits.Limits { return limits.Limits{Backoff: time.Hour} }
 
 func heap() int64 {
@@ -81,11 +81,11 @@ func heap() int64 {
 }
 
 // TestHostile runs every attack. Each attack ends with a reason and the name of the
-// limit, and causes no more requests. After each, the process has at most a tenth more
-// memory than with the same connections to honest targets, and another target is
-// reachable. The other target is of an ordinary size, more than 20 MiB in memory.
+// limit, and causes no more requests. After each attack, the process has at most a
+// tenth more memory than with the same connections to honest targets. Another target of
+// ordinary size, more than 20 MiB in memory, remains reachable.
 func TestHostile(t *testing.T) {
-	limit := map[string]string{ // empty: the attack is no more than an outage, or a refusal
+	limit := map[string]string{ // empty: the attack only has the effect of an outage or a refusal
 		"gigabytes of everything": "bytes of one response",
 		"endless redirects":       "",
 		"gigabytes of version":    "bytes of one response",
@@ -155,7 +155,7 @@ func TestHostile(t *testing.T) {
 			if want != "" {
 				time.Sleep(200 * time.Millisecond) // responses in progress arrive
 				requests := server.Requests()
-				for range 20 { // every call that Portico makes
+				for range 20 { // every call of Portico
 					attacked.RequestProbe()
 					_, _, _ = attacked.Informer(configMaps)
 					if made := attacked.Client(); made != nil {
@@ -171,7 +171,7 @@ func TestHostile(t *testing.T) {
 				t.Errorf("the other target suffers: %+v", state)
 			}
 			var grown int64
-			for range 50 { // connections end by themselves
+			for range 50 { // the connections end by themselves
 				if grown = heap() - before; grown < before/10 {
 					t.Logf("the heap grew by %d KiB, from %d KiB", grown>>10, before>>10)
 					return
@@ -183,12 +183,12 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestLegitimate is large, and within the limits.
+// TestLegitimate connects to a large target within the limits.
 func TestLegitimate(t *testing.T) {
 	for name, tc := range map[string]struct{ count, size int }{
 		"ten thousand objects":  {10_000, 5_000},
 		"objects of one MiB":    {100, 1 << 20},
-		"more than half of all": {30_000, 100}, // listing them anew must not count them twice
+		"more than half of all": {30_000, 100}, // a second list must not count the objects twice
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := hostile.Start()
@@ -241,7 +241,7 @@ func TestBackoffAfterLimit(t *testing.T) {
 	}
 }
 
-// TestBackoffEnds tries again, and goes on when the target keeps the limits.
+// TestBackoffEnds: a target that keeps the limits is reachable again after the backoff.
 func TestBackoffEnds(t *testing.T) {
 	server := hostile.Start()
 	defer server.Close()
@@ -255,7 +255,7 @@ func TestBackoffEnds(t *testing.T) {
 	eventually(t, "the target to be asked again", func() (bool, any) { return connection.State().IsReachable(), connection.State() })
 }
 
-// TestHostileDryRun bounds what webhooks ask.
+// TestHostileDryRun: the limits also apply to the requests of webhooks.
 func TestHostileDryRun(t *testing.T) {
 	server := hostile.Start()
 	defer server.Close()

@@ -11,8 +11,8 @@ import (
 	"github.com/portico-io/portico/policies/credentials"
 )
 
-// TestExpiryMetric tells of the credentials that are known to end, for as long as
-// their targets are connected with them.
+// TestExpiryMetric: the metric has the credentials with a known expiry, while their
+// targets are connected with them.
 func TestExpiryMetric(t *testing.T) {
 	c := New(Options{})
 	name := func(target string) types.NamespacedName {

@@ -19,18 +19,20 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// missingKinds are the kinds that a target does not serve. The target is asked once
-// for all resources that wait for a kind, and again when a definition of the kind's
-// group is created or changed there. Definitions are watched while a resource waits,
-// and only then. A target that denies the watch is asked with a backoff. It is kept
-// in memory only: each reconcile of a waiting resource adds it again.
+// missingKinds are the kinds that a target does not serve. For each kind there is one
+// request to the target for all resources that wait for it, and another one when a
+// definition of the kind's group is created or changed there. Definitions are watched
+// only while a resource waits. If the target denies the watch, there are requests with
+// a backoff.
+//
+// It is kept in memory only: each reconcile of a waiting resource adds it again.
 type missingKinds struct {
 	// ctx ends with the connection.
 	ctx context.Context //nolint:containedctx // of timers and of the watch
 	// wake starts a reconcile of a resource.
 	wake func(resource types.NamespacedName)
-	// watch calls defined for every definition, until its context ends. It calls
-	// watched with whether definitions are watched.
+	// watch calls defined for every definition, until its context ends. It calls watched
+	// when the watch begins or ends.
 	watch func(ctx context.Context, defined func(group string), watched func(bool))
 
 	mu    sync.Mutex
@@ -44,12 +46,12 @@ type missingKinds struct {
 type missingKind struct {
 	err     error
 	waiting map[types.NamespacedName]struct{}
-	// retryAt is the time at which the target may be asked for the kind again. The
-	// timer then starts a reconcile that does so.
+	// retryAt is the time of the next request for the kind. The timer then starts a
+	// reconcile that sends the request.
 	retryAt time.Time
 	timer   *time.Timer
-	// quick is the backoff after a definition changed, whose kind is served a moment
-	// later. slow is the backoff where definitions are not watched.
+	// quick is the backoff after a change of a definition, whose kind is served a moment
+	// later. slow is the backoff if definitions are not watched.
 	quick, slow wait.Backoff
 }
 
@@ -65,17 +67,17 @@ func slowBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 100, Cap: 2 * time.Minute}
 }
 
-// requestTimeout is the time after which another resource asks the target, because
-// the first one did not report a result.
+// requestTimeout is the time after which another resource sends the request, if the
+// first one did not report a result.
 const requestTimeout = 10 * time.Second
 
-// rememberedError is an earlier answer of the target.
+// rememberedError is an earlier response of the target.
 type rememberedError struct{ error }
 
 func (r rememberedError) Unwrap() error { return r.error }
 
-// lastError returns the last answer of the target for a kind that it does not serve.
-// It returns nil if the caller has to ask the target now.
+// lastError returns the last response of the target for a kind that it does not serve.
+// It returns nil if the caller has to send the next request.
 func (u *missingKinds) lastError(kind schema.GroupVersionKind) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -86,8 +88,8 @@ func (u *missingKinds) lastError(kind schema.GroupVersionKind) error {
 	if time.Now().Before(a.retryAt) {
 		return rememberedError{a.err}
 	}
-	// One caller asks for all. If it does not report a result in time, another one
-	// asks.
+	// One caller sends the request for all. If it does not report a result in time,
+	// another caller sends it.
 	u.schedule(a, requestTimeout)
 	return nil
 }
@@ -103,7 +105,7 @@ func (u *missingKinds) waitFor(kind schema.GroupVersionKind, resource types.Name
 	a := u.kinds[kind]
 	var before rememberedError
 	if errors.As(err, &before) {
-		if a == nil { // another resource found it meanwhile
+		if a == nil { // another resource has found the kind
 			go u.wake(resource)
 			return
 		}
@@ -209,8 +211,7 @@ func (u *missingKinds) stopWatch() {
 	}
 }
 
-// definitionChanged asks the target for the kinds of a group now, and again for a
-// while.
+// definitionChanged requests the kinds of a group now, and repeatedly for a while.
 func (u *missingKinds) definitionChanged(group string) {
 	u.mu.Lock()
 	var due []*missingKind
@@ -227,7 +228,7 @@ func (u *missingKinds) definitionChanged(group string) {
 }
 
 // setWatched records whether definitions are watched. If they are not, the watch has
-// ended, and is tried again with the next request.
+// ended, and starts again with the next request.
 func (u *missingKinds) setWatched(watch context.Context, watched bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 var testKind = schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Lake"}
 
-// testSite is a target that is asked for one kind, with the resources that wait for it.
+// testSite is a target with resources that wait for one kind.
 type testSite struct {
 	missingKinds
 	has            bool
@@ -38,7 +38,7 @@ func newSite(t *testing.T) *testSite {
 	return s
 }
 
-// reconcile is the reconcile of a resource.
+// reconcile runs the reconcile of a resource.
 func (s *testSite) reconcile(resource types.NamespacedName) {
 	err := s.lastError(testKind)
 	if err == nil {
@@ -76,7 +76,7 @@ func (s *testSite) arrived() (n int) {
 }
 
 func TestUnknownKinds(t *testing.T) {
-	// waiting is a site that things have waited at for an hour.
+	// waiting returns a site with resources that have waited for an hour.
 	waiting := func(t *testing.T, watched bool) *testSite {
 		s := newSite(t)
 		for _, resource := range some(100) {
@@ -110,7 +110,7 @@ func TestUnknownKinds(t *testing.T) {
 				t.Error("a definition of another group had the target asked")
 			}
 			s.define(testKind.Group)
-			time.Sleep(time.Second) // it is served a while after it is there
+			time.Sleep(time.Second) // the kind is served some time after its definition exists
 			s.mu.Lock()
 			s.has = true
 			s.mu.Unlock()
@@ -193,7 +193,7 @@ func TestUnknownKinds(t *testing.T) {
 			s.mu.Unlock()
 			a := s.kinds[testKind]
 			a.retryAt = time.Now()
-			if err := s.lastError(testKind); err != nil { // and nothing comes of it
+			if err := s.lastError(testKind); err != nil { // without a result
 				t.Fatal(err)
 			}
 			time.Sleep(requestTimeout + time.Second)

@@ -22,16 +22,16 @@ type Reader interface {
 	ListForResource(ctx context.Context, gvk schema.GroupVersionKind, resource types.NamespacedName) ([]*unstructured.Unstructured, error)
 }
 
-// packed is the key under which a cached object keeps all fields except its kind and
-// its metadata, as JSON in one string. The fields take several times as much memory
-// as maps, and are rarely read. No kind has a field of this name.
+// packed is the key of a string in which a cached object keeps all fields except its
+// kind and its metadata, as JSON. As maps, the fields take several times as much
+// memory, and they are rarely read. No kind has a field of this name.
 const packed = "\x00packed"
 
 // pack is a cache's transform. It also drops managedFields.
 func pack(cached any) (any, error) {
 	object, ok := cached.(*unstructured.Unstructured)
 	if !ok {
-		return cached, nil // a tombstone; what is in it was packed before
+		return cached, nil // a tombstone, whose object is packed already
 	}
 	if _, retried := object.Object[packed]; retried {
 		return object, nil

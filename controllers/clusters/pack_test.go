@@ -46,7 +46,7 @@ func TestPack(t *testing.T) {
 	want := read(t)
 	want.SetManagedFields(nil)
 
-	for name, times := range map[string]int{"Once": 1, "Twice": 2} { // a resync packs what is packed
+	for name, times := range map[string]int{"Once": 1, "Twice": 2} { // a resync packs an object again
 		t.Run(name, func(t *testing.T) {
 			var cached any = read(t)
 			for range times {
@@ -83,7 +83,7 @@ func TestPackTombstone(t *testing.T) {
 	}
 }
 
-// BenchmarkPack tells how much room a cached object takes, packed and not.
+// BenchmarkPack measures the memory of a cached object, packed and not packed.
 func BenchmarkPack(b *testing.B) {
 	for name, transform := range map[string]toolscache.TransformFunc{
 		"Packed": pack,

@@ -23,14 +23,13 @@ import (
 // probeFailures counts the probes of a target that failed in a row.
 type probeFailures struct {
 	count int
-	since time.Time // when the first of them failed
+	since time.Time // the time of the first of them
 }
 
 // nextState returns the state after a probe with the outcome next. A reachable target
-// becomes unreachable after as many failed probes as the threshold says, and not
-// before the time that so many probes of a reachable target take: one lost packet, or
-// a restart, is no outage. A target that denies the credential changes its state at
-// once.
+// becomes unreachable when the threshold of failed probes is reached, and not before
+// the time of the same number of probes of a reachable target. So one lost packet, or a
+// restart, is no outage. A target that denies the credential changes its state at once.
 func (f *probeFailures) nextState(before, next State, threshold int, interval time.Duration, now time.Time) State {
 	if next.Reason != v1alpha1.ReasonUnreachable || !before.IsReachable() {
 		*f = probeFailures{}
@@ -47,15 +46,15 @@ func (f *probeFailures) nextState(before, next State, threshold int, interval ti
 	return before
 }
 
-// probe calls the target, records whether the target responded, and returns that.
+// probe calls the target, records whether the target responded, and returns the result.
 func (c *Connection) probe() (answers bool) {
 	probed, err := c.checkTarget()
 	answers = probed.IsReachable()
 	switch {
 	case isTimeout(err) || errors.Is(err, context.DeadlineExceeded):
-		c.closeAll() // connections that hang would not come back with the target
+		c.closeAll() // connections that hang would not recover with the target
 	case !answers:
-		c.http.CloseIdleConnections() // the next call dials anew
+		c.http.CloseIdleConnections() // the next call opens a new connection
 	}
 	if c.ctx.Err() != nil {
 		return false
@@ -158,7 +157,7 @@ func getVersion(ctx context.Context, timeout time.Duration, config *rest.Config,
 		return version.Info{}, fmt.Errorf("preparing a probe: %w", err)
 	}
 	result := raw.Get().AbsPath("/version").Do(ctx)
-	if err := result.Error(); err != nil { // in the target's words, unlike Raw's
+	if err := result.Error(); err != nil { // its message is that of the target, unlike that of Raw
 		return version.Info{}, err
 	}
 	body, err := result.Raw()
@@ -182,18 +181,18 @@ func (c *Connection) checkIdentity() error {
 		return fmt.Errorf("preparing a probe: %w", err)
 	}
 	_, err = api.SelfSubjectReviews().Create(ctx, &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
-	if apierrors.IsForbidden(err) { // everyone it knows may ask
+	if apierrors.IsForbidden(err) { // every authenticated user may send this request
 		return apierrors.NewUnauthorized("the password was ignored")
 	}
 	if IsUnreachable(err) {
 		return err
 	}
-	return nil // it cannot say
+	return nil // the server does not support the request
 }
 
-// checkImpersonation finds out why a target denies the request for its version, which
-// every user may read. If the target allows the request without impersonation, it
-// denies the impersonation. The response of an API server does not tell.
+// checkImpersonation finds the reason why a target denies the request for its version,
+// which every user may read. If the target allows the request without impersonation, it
+// denies the impersonation. The response of an API server does not contain the reason.
 func (c *Connection) checkImpersonation(err error) error {
 	if !apierrors.IsForbidden(err) || c.config.Impersonate.UserName == "" {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/portico-io/portico/test/hostile"
 )
 
-// TestTolerate counts the probes that fail.
+// TestTolerate tests the number of failed probes before an outage.
 func TestTolerate(t *testing.T) {
 	const interval = 10 * time.Second
 	up := State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Version: "v1.36.3"}
@@ -23,7 +23,7 @@ func TestTolerate(t *testing.T) {
 	unauthorized := State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnauthorized, Message: "does not accept the credentials"}
 	connecting := State{Reachable: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting}
 	type probe struct {
-		after   time.Duration // since the one before
+		after   time.Duration // since the previous probe
 		outcome State
 	}
 	cases := map[string]struct {
@@ -86,8 +86,8 @@ func TestTolerate(t *testing.T) {
 	}
 }
 
-// TestFlap breaks all connections to a target for a moment, several times. What is
-// told of it does not grow with the objects there.
+// TestFlap interrupts all connections to a target several times. The number of events
+// does not grow with the number of objects.
 func TestFlap(t *testing.T) {
 	for _, objects := range []int{10, 2000} {
 		t.Run(fmt.Sprint(objects), func(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// IsVersionNotServed tells whether the target does not serve the API version of a
-// kind, as opposed to a missing object. The mapper of a connection keeps versions
-// that are not served any more.
+// IsVersionNotServed tells whether an error means that the target does not serve the
+// API version of a kind, as opposed to a missing object. The mapper of a connection
+// keeps versions that are no longer served.
 func IsVersionNotServed(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -28,18 +28,17 @@ func (d *droppedVersions) MarkVersionDropped(gvk schema.GroupVersionKind) {
 	d.byKind.Store(gvk, true)
 }
 
-// IsVersionDropped tells whether MarkVersionDropped was called for a version that was
+// IsVersionDropped tells whether a version was marked by MarkVersionDropped, and was
 // not found since.
 func (d *droppedVersions) IsVersionDropped(gvk schema.GroupVersionKind) bool {
 	_, dropped := d.byKind.Load(gvk)
 	return dropped
 }
 
-// Served returns the version in which the target serves the group and kind of gvk
-// now: the version of gvk, else the one that the target prefers. It sends requests to
+// Served returns the version in which the target serves the group and kind of gvk now:
+// the version of gvk, or else the version that the target prefers. It sends requests to
 // the target. It fails with a NoKindMatch error only if the target responds that it
-// serves no version of the kind. A group that does not respond is not a missing
-// group.
+// serves no version of the kind. A group that does not respond is not a missing group.
 func (c *Connection) Served(gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	doing := "asking the target for the versions of " + gvk.GroupKind().String()
 	// Discovery takes no context, so the HTTP client has the timeout.

@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestServed finds the version in which a target serves a kind, for an object that was
-// applied in a version that is dropped: one that is deleted, or that leaves the target
-// on a move.
+// TestServed finds the version in which a target serves a kind. The object was applied
+// in a version that the target dropped, and is deleted, or leaves the target.
 func TestServed(t *testing.T) {
 	pond := schema.GroupKind{Group: "versions.example.org", Kind: "Pond"}
 	for name, tc := range map[string]struct {
 		reason string
-		// served are the versions of the group, the preferred one first, each with its kinds.
+		// served are the versions of the group, in the order of preference, each with its
+		// kinds.
 		served [][2]string
 		broken string // a version whose resources cannot be listed
 		want   string

@@ -58,7 +58,7 @@ func (s State) Condition(name string, generation int64) metav1.Condition {
 
 // stateOf returns the state of a target by the outcome of a call.
 func stateOf(version string, err error) State {
-	if err == nil || apierrors.IsForbidden(err) && !isImpersonationDenied(err) { // it knows who asks
+	if err == nil || apierrors.IsForbidden(err) && !isImpersonationDenied(err) { // the target has authenticated the user
 		return State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Version: version}
 	}
 	down := State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable}
@@ -79,8 +79,8 @@ func stateOf(version string, err error) State {
 	return down
 }
 
-// impersonationDenied is the error of a target that denies the impersonation, as
-// opposed to the request.
+// impersonationDenied is the error of a target that denies the impersonation, and not
+// the request itself.
 type impersonationDenied struct{ error }
 
 func (e impersonationDenied) Unwrap() error { return e.error }
@@ -100,7 +100,7 @@ func (s State) withExpiry(connectionConfig ConnectionConfig, now time.Time) Stat
 	return s
 }
 
-// transportMessage describes a transport error in words that are the same for each
+// transportMessage describes a transport error with a text that is the same for each
 // attempt.
 func transportMessage(err error) string {
 	var (
@@ -133,7 +133,7 @@ func isTimeout(err error) bool {
 }
 
 // IsUnreachable tells whether the error of a call means that the target may be
-// unreachable, as opposed to a denied call.
+// unreachable. A denied call does not.
 func IsUnreachable(err error) bool {
 	if err == nil {
 		return false
@@ -141,7 +141,7 @@ func IsUnreachable(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return apierrors.IsUnauthorized(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-			status.Status().Code == http.StatusBadGateway // a load balancer speaks for it
+			status.Status().Code == http.StatusBadGateway // a load balancer responds in its place
 	}
 	var transport *url.Error
 	return errors.As(err, &transport) || errors.Is(err, context.DeadlineExceeded) || isTimeout(err)

@@ -23,7 +23,7 @@ import (
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 
-// call is how client-go reports a call that did not reach a server.
+// call returns the error of client-go for a call that did not reach a server.
 func call(err error) error {
 	return fmt.Errorf("applying: %w", &url.Error{Op: "Patch", URL: "https://10.0.0.1:41234/apis", Err: err})
 }
@@ -32,7 +32,7 @@ func dial(err error) error {
 	return call(&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 41234}, Err: err})
 }
 
-// timeout is what a connection that hangs ends with.
+// timeout is the error of a connection that hangs.
 type timeout struct{}
 
 func (timeout) Error() string   { return "i/o timeout" }
@@ -55,7 +55,7 @@ func TestJudge(t *testing.T) {
 		reason string
 		err    error
 		want   State
-		lost   bool // a call that ends so asks for a probe
+		lost   bool // the error requests a probe
 	}{
 		"Answers":      {reason: "It answers.", want: up},
 		"Forbidden":    {reason: "It knows who asks, and says no.", err: apierrors.NewForbidden(deployments, "web", nil), want: up},
@@ -99,7 +99,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestLostRefusals are errors of calls that a target answered.
+// TestLostRefusals: a response of the target does not mean that it is unreachable.
 func TestLostRefusals(t *testing.T) {
 	for name, err := range map[string]error{
 		"Invalid":  apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", nil),
@@ -150,8 +150,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestBackoff is quick at first, because most outages are restarts, and never
-// slower than the probes of a target that answers.
+// TestBackoff: the first delays are short, because most outages are restarts. No delay
+// is longer than the interval of probes of a reachable target.
 func TestBackoff(t *testing.T) {
 	const interval = 10 * time.Second
 	backoff := Options{ProbeInterval: interval}.probeBackoff()
@@ -170,7 +170,7 @@ func TestParseVersion(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		body   string
-		want   string // empty: refused
+		want   string // empty if the version is refused
 	}{
 		"Kubernetes":  {reason: "An API server says its version.", body: `{"major": "1", "minor": "36", "gitVersion": "v1.36.3", "new": {}}`, want: "v1.36.3"},
 		"Distributor": {reason: "Some add to it.", body: `{"gitVersion": "v1.36.3-eks-1234"}`, want: "v1.36.3-eks-1234"},

@@ -39,7 +39,7 @@ func (t *TargetConnection) Client() client.Client {
 	}
 	made, err := newClient(t.config, t.http, mapper)
 	if err != nil {
-		return nil // the connection made one of the same before it had a mapper
+		return nil // the other client was made before there was a mapper
 	}
 	t.client = fencedClient{Client: made, checkFence: t.checkFence}
 	return t.client
@@ -59,7 +59,7 @@ func (t *TargetConnection) StopWaiting(resource types.NamespacedName) {
 	t.Connection.mu.Lock()
 	alone := len(targetsIn(t.targets, t.target.Namespace)) <= 1
 	t.Connection.mu.Unlock()
-	if alone { // it may wait for another target of the namespace, which is the same cluster
+	if alone { // the resource may wait for another target of the namespace for the same cluster
 		t.missingKinds.stopWaiting(resource)
 	}
 }

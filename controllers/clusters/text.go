@@ -13,7 +13,7 @@ const (
 	maxWarning = 1024
 )
 
-// boundText returns a target's text as valid UTF-8 of at most max bytes.
+// boundText returns a text from a target as valid UTF-8 with at most max bytes.
 func boundText(text string, max int) string {
 	const replacement = "\uFFFD"
 	if len(text) > max {

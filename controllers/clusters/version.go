@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// parseVersion reads an API server's answer to /version.
+// parseVersion parses an API server's response to /version.
 func parseVersion(body []byte) (version.Info, error) {
 	var info version.Info
 	if err := json.Unmarshal(body, &info); err != nil || info.GitVersion == "" {

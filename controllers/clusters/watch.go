@@ -200,7 +200,7 @@ func (c *Connection) cacheFor(namespace string) (*namespaceCache, error) {
 		return nil, fmt.Errorf("preparing the caches of %s: %w", c.host, err)
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
-	go func() { _ = made.Start(ctx) }() // returns when ctx ends; it has no other error
+	go func() { _ = made.Start(ctx) }() // it returns when ctx ends, and has no other error
 	w := &namespaceCache{namespace: namespace, ctx: ctx, cache: made, cancel: cancel, kinds: map[schema.GroupVersionKind]*kindWatch{}}
 	c.caches[namespace] = w
 	return w, nil
@@ -226,15 +226,15 @@ func eventHandler(namespace string, changed func(resource types.NamespacedName))
 		if !ok {
 			return
 		}
-		// The annotation names the owner. The label is for the watch alone, and
-		// anyone on the target may have written it.
+		// The annotation names the owner. The label is only for the watch: any user of
+		// the target may have written it.
 		if resource := ResourceOf(o); resource.Namespace == namespace {
 			changed(resource)
 		}
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
-			if !initial { // notifyWhenSynced speaks for the first list
+			if !initial { // notifyWhenSynced reports the first list
 				notify(object)
 			}
 		},
@@ -245,7 +245,7 @@ func eventHandler(namespace string, changed func(resource types.NamespacedName))
 				return // the object was listed again, because the watch ended
 			}
 			if ok && ok2 && ResourceOf(was) != ResourceOf(is) {
-				notify(before) // another resource owns it now
+				notify(before) // the object has a new owner
 			}
 			notify(object)
 		},

@@ -1,5 +1,4 @@
-// Package dryrun asks a target, by a server-side dry run, whether the target would
-// accept an object.
+// Package dryrun tests, by a server-side dry run, whether a target accepts an object.
 package dryrun
 
 import (
@@ -33,7 +32,7 @@ import (
 
 // Options of a Runner.
 type Options struct {
-	// HubID marks this hub's objects on the targets.
+	// HubID is the identity of this hub. It marks the hub's objects on the targets.
 	HubID string
 	// AllowDefaults apply to targets without spec.allow.
 	AllowDefaults policies.AllowDefaults
@@ -137,7 +136,7 @@ func (r *Runner) connect(ctx context.Context, s *scope) *policies.DryRun {
 		return unavailable(s, "has no usable connection")
 	}
 	s.connection, err = r.direct.ClientFor(client.ObjectKeyFromObject(s.target), config)
-	if err != nil { // the message may quote the content of certificates
+	if err != nil { // the error may quote the content of certificates
 		return unavailable(s, "has no usable connection")
 	}
 	return nil
@@ -152,7 +151,7 @@ func (r *Runner) buildDesired(ctx context.Context, s *scope) *policies.DryRun {
 	}
 	var err error
 	if s.desired, err = plan.Desired(s.resource, r.options.HubID); err != nil {
-		return &policies.DryRun{Result: policies.DryRunSkipped} // admission has refused an invalid template
+		return &policies.DryRun{Result: policies.DryRunSkipped} // admission denies an invalid template
 	}
 	return nil
 }
@@ -176,8 +175,8 @@ func (r *Runner) checkKind(ctx context.Context, s *scope) *policies.DryRun {
 	return nil
 }
 
-// checkAllowed makes the same check as propagation. A user who changes an object that is
-// on the target only learns that it remains there as it is.
+// checkAllowed makes the same check as propagation. If the object is on the target
+// already, the user only reads that it remains unchanged there.
 func (r *Runner) checkAllowed(_ context.Context, s *scope) *policies.DryRun {
 	item := policies.AllowItemOf(s.desired, func(schema.GroupVersionKind) bool { return s.clusterScoped })
 	if denied := r.options.AllowDefaults.DeniedReason(s.target, item); denied != "" {
@@ -231,7 +230,7 @@ func (r *Runner) applyObject(ctx context.Context, s *scope) *policies.DryRun {
 	if plan.IsNamespaceMissing(err) {
 		return r.createNamespace(ctx, s)
 	}
-	if apierrors.IsConflict(err) && s.state == plan.Absent { // it was created since it was read
+	if apierrors.IsConflict(err) && s.state == plan.Absent { // another writer created the object after it was read
 		if result := r.readObject(ctx, s); result != nil {
 			return result
 		}
@@ -273,13 +272,13 @@ func (r *Runner) isSent(ctx context.Context, s *scope, key string) bool {
 	})
 }
 
-// dryRunUnsupported is the end of the message of a target whose own webhook has side
-// effects. The answer has no reason or field for this case.
+// dryRunUnsupported is the end of the error message of a target that has a webhook with
+// side effects. The error has no reason or field for this case.
 const dryRunUnsupported = "does not support dry run"
 
-// resultOf returns the result of a request. Only an answer about the object is a refusal: a
-// target that is unreachable, busy or broken may accept the object later. For an unknown
-// field the API server answers 500 as well, but without a reason.
+// resultOf returns the result of a request. Only an error about the object is a
+// refusal: a target that is unreachable, busy or broken may accept the object later.
+// For an unknown field the API server responds with 500 as well, but without a reason.
 func (r *Runner) resultOf(ctx context.Context, s *scope, err error) *policies.DryRun {
 	var status apierrors.APIStatus
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// TestIsSent asks whether namespace shop is sent to target eu-1.
+// TestIsSent tests whether namespace shop is sent to target eu-1.
 func TestIsSent(t *testing.T) {
 	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
 	resource := func(namespace, target, template string) *v1alpha1.KubernetesApplicationResource {

@@ -15,10 +15,11 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// createPod creates a Pod of the object as a dry run, and returns the refusal as a message,
-// or "". A cluster accepts a Deployment whose Pods it refuses, for example because of Pod
-// Security, and does not report that to the user. The Deployment is accepted here, too:
-// the cause may end without a change of the Deployment, as that of a quota does.
+// createPod creates a Pod of the object as a dry run, and returns the refusal as a
+// message, or "". A cluster accepts a Deployment whose Pods it refuses, for example
+// because of Pod Security, and does not report the refusal to the user. Portico accepts
+// the Deployment, too, because the cause may end without a change of the Deployment,
+// for example a quota.
 func (r *Runner) createPod(ctx context.Context, s *scope) <-chan string {
 	out := make(chan string, 1)
 	pod := kinds.PodOf(s.desired)
@@ -39,7 +40,7 @@ func (r *Runner) createPod(ctx context.Context, s *scope) <-chan string {
 	return out
 }
 
-// rejectsPod tells whether the answer of a target is about the Pod. It may also be about
+// rejectsPod tells whether the error of a target is about the Pod. It may also be about
 // the rights of the user, about objects that do not exist yet, or about the target.
 func rejectsPod(err error) bool {
 	var status apierrors.APIStatus
@@ -50,7 +51,7 @@ func rejectsPod(err error) bool {
 		return false
 	case apierrors.IsForbidden(err):
 		details := status.Status().Details
-		return details == nil || details.Name != "" // a denied right to create Pods has no name
+		return details == nil || details.Name != "" // a Forbidden error about the right to create Pods has no name
 	}
 	return true
 }

@@ -1,5 +1,5 @@
-// Package dynamicwatch watches kinds that are not known when Portico is built. A
-// watch begins with the first watcher of its kind, and ends with the last.
+// Package dynamicwatch watches kinds that are unknown at compile time. A watch begins
+// with the first watcher of its kind, and ends with the last.
 package dynamicwatch
 
 import (
@@ -34,13 +34,13 @@ func (r *WatchError) Unwrap() error { return r.Err }
 type Options struct {
 	// Client of the hub.
 	Client dynamic.Interface
-	// Trim returns the fields of an object that matter. Only these are kept in
-	// memory, and only a change of these is reported.
+	// Trim returns the needed fields of an object. Only these are kept in memory, and
+	// only their changes are reported.
 	Trim func(*unstructured.Unstructured) *unstructured.Unstructured
 	// Changed is called for an object that was created, changed or deleted.
 	Changed func(kind schema.GroupVersionResource, object types.NamespacedName)
-	// Stopped is called when a watch ended by itself: its kind is no longer served,
-	// or may no longer be read.
+	// Stopped is called when a watch ended by itself, because its kind is no longer
+	// served, or may no longer be read.
 	Stopped func(kind schema.GroupVersionResource)
 }
 
@@ -79,13 +79,13 @@ func (w *Watches) Watch(ctx context.Context, watcher types.NamespacedName, kind 
 	if running {
 		return nil
 	}
-	// An informer only logs a denied watch, so it is tried first.
+	// An informer only logs a denied watch, so a request is made first.
 	if err := w.probe(ctx, kind); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Meanwhile another call may have started the watch, or ended the need for it.
+	// Another call may have started the watch, or ended the need for it.
 	if w.running[kind] == nil && w.isNeeded(kind) {
 		w.start(kind)
 	}
@@ -189,7 +189,7 @@ func (w *Watches) start(kind schema.GroupVersionResource) {
 	go informer.RunWithContext(ctx)
 }
 
-// trim keeps the resource version too, which a watch continues from.
+// trim also keeps the resource version, from which a watch continues.
 func (w *Watches) trim(resource *unstructured.Unstructured) *unstructured.Unstructured {
 	trimmed := w.options.Trim(resource)
 	trimmed.SetResourceVersion(resource.GetResourceVersion())

@@ -32,7 +32,7 @@ func newCluster(name, phase string) *unstructured.Unstructured {
 	return out
 }
 
-// begin returns watches that report the names of changed objects.
+// begin returns watches that record the names of changed objects.
 func begin(t *testing.T) (*Watches, *fake.FakeDynamicClient, chan string) {
 	t.Helper()
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
@@ -63,8 +63,8 @@ func expect(t *testing.T, changes chan string, want string) {
 	}
 }
 
-// watching waits until the informer watches as well: the fake API server tells
-// nothing of the former kind.
+// watching waits for the watch of the informer, because the fake API server does not
+// send earlier events.
 func watching(t *testing.T, client *fake.FakeDynamicClient) {
 	t.Helper()
 	for range 600 {
@@ -74,7 +74,7 @@ func watching(t *testing.T, client *fake.FakeDynamicClient) {
 				watches++
 			}
 		}
-		if watches > 1 { // one is the probe
+		if watches > 1 { // the first one is the probe
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -82,7 +82,7 @@ func watching(t *testing.T, client *fake.FakeDynamicClient) {
 	t.Fatal("the informer never watches")
 }
 
-// TestNeed watches a kind as long as somebody needs it.
+// TestNeed watches a kind while there is a watcher.
 func TestNeed(t *testing.T) {
 	w, client, changes := begin(t)
 	for _, watcher := range []types.NamespacedName{dev, qa, dev} {
@@ -116,7 +116,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestNeedAnother ends the watch of the former kind.
+// TestNeedAnother ends the watch of the previous kind.
 func TestNeedAnother(t *testing.T) {
 	w, _, _ := begin(t)
 	for _, kind := range []schema.GroupVersionResource{clusters, others} {
@@ -129,7 +129,8 @@ func TestNeedAnother(t *testing.T) {
 	}
 }
 
-// TestRefused names the verb that is refused, and watches once it no longer is.
+// TestRefused: the error names the denied verb. When the right is granted, the watch
+// begins.
 func TestRefused(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb, func(t *testing.T) {
@@ -155,7 +156,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// slowHub does not answer lists of one kind until it may.
+// slowHub delays lists of one kind.
 type slowHub struct {
 	dynamic.Interface
 	kind              schema.GroupVersionResource
@@ -170,7 +171,7 @@ func (s slowHub) Resource(kind schema.GroupVersionResource) dynamic.Namespaceabl
 	return out
 }
 
-// IsWatchListSemanticsUnSupported is that of the fake client.
+// IsWatchListSemanticsUnSupported is the method of the fake client.
 func (slowHub) IsWatchListSemanticsUnSupported() bool { return true }
 
 type slowKind struct {
@@ -187,7 +188,7 @@ func (s slowKind) List(ctx context.Context, o metav1.ListOptions) (*unstructured
 	return s.NamespaceableResourceInterface.List(ctx, o)
 }
 
-// TestSlowHub holds up only the call that waits for the hub.
+// TestSlowHub: a slow list only delays its own caller.
 func TestSlowHub(t *testing.T) {
 	w, _, changes := begin(t)
 	hub := slowHub{w.options.Client, others, make(chan struct{}, 1), make(chan struct{})}
@@ -202,7 +203,7 @@ func TestSlowHub(t *testing.T) {
 		if err := w.Watch(t.Context(), qa, clusters); err != nil {
 			t.Error(err)
 		}
-		w.Release(dev) // nobody needs the slow kind any more
+		w.Release(dev) // the slow kind has no watcher
 	}()
 	select {
 	case <-done:

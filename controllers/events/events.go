@@ -71,8 +71,8 @@ func failureEvent(was, is *metav1.Condition) *Event {
 	if isTransient(is.Type, is.Reason) {
 		return nil
 	}
-	// An outage is one event: its message may differ from probe to probe,
-	// and between two clients of the same target.
+	// An outage has one event, because its message may change with each probe, and
+	// between two clients of the same target.
 	if is.Type == v1alpha1.TargetReachable && was != nil && was.Status == is.Status && was.Reason == is.Reason {
 		return nil
 	}

@@ -100,7 +100,7 @@ func TestEmit(t *testing.T) {
 	}
 }
 
-// TestLongNote is about notes that the API server would reject.
+// TestLongNote shortens notes that the API server would reject.
 func TestLongNote(t *testing.T) {
 	for _, shift := range []string{"", "a", "ab", "abc"} {
 		recorder := events.NewFakeRecorder(1)

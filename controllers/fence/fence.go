@@ -1,10 +1,10 @@
-// Package fence decides which of two processes with the identity of one hub writes to
-// a cluster. The holder of a Lease on the cluster writes. A cloned hub is not the
-// holder, nor is a former leader that was suspended.
+// Package fence decides which of two processes with the identity of one hub writes to a
+// cluster. The holder of a Lease on the cluster writes. A cloned hub is not the holder,
+// and neither is a former leader that was suspended.
 //
-// It does not use client-go's leader election, which never takes over a Lease before
-// it expires, and which ends when it loses. A fence goes on, and takes the Lease
-// again when the other process has stopped.
+// It does not use client-go's leader election, which never takes over a Lease before it
+// expires, and which ends when it loses the Lease. A fence continues, and takes the
+// Lease again when the other process has stopped.
 package fence
 
 import "time"
@@ -70,13 +70,13 @@ type Fence struct {
 	Predecessor string
 
 	lease      *Lease
-	observedAt time.Time // when the lease was first seen in this version
-	renewedAt  time.Time // when the last renewal that succeeded began
+	observedAt time.Time // the time at which this version of the Lease was first read
+	renewedAt  time.Time // the start of the last successful renewal
 	observed   bool
 	denied     bool
 }
 
-// Observe records the Lease that was read; nil if there is none.
+// Observe records a read Lease; nil if there is none.
 func (f *Fence) Observe(lease *Lease, now time.Time) {
 	f.observed, f.denied = true, false
 	if lease == nil || f.lease == nil || f.lease.Version != lease.Version {
@@ -88,7 +88,7 @@ func (f *Fence) Observe(lease *Lease, now time.Time) {
 	}
 }
 
-// Next returns the next action on the Lease that was read last.
+// Next returns the next action on the last read Lease.
 func (f *Fence) Next(now time.Time) Action {
 	switch {
 	case f.lease == nil:
@@ -114,7 +114,7 @@ func (f *Fence) RecordWrite(version string, startedAt time.Time) {
 	f.observed, f.denied = true, false
 	f.lease = &Lease{Holder: f.Identity, Version: version, Duration: Duration}
 	f.observedAt, f.renewedAt = startedAt, startedAt
-	f.Predecessor = "" // who takes it over again has not led this hub before us
+	f.Predecessor = "" // a process that takes the Lease over later has not led this hub before
 }
 
 // SetDenied records that no connection has the right to the Lease.
@@ -138,7 +138,7 @@ func (f *Fence) State(now time.Time) State {
 	case !f.observed:
 		return Pending
 	default:
-		return Lapsed // the Lease is there to be taken
+		return Lapsed // the Lease is free
 	}
 }
 

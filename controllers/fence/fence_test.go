@@ -13,8 +13,8 @@ func TestSequence(t *testing.T) {
 		After   time.Duration
 		Process string
 		Action  Action
-		Before  State // when it looks
-		State   State // once it has done it
+		Before  State // before the action
+		State   State // after the action
 	}
 	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
@@ -116,7 +116,7 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestState is about what needs no look at the Lease.
+// TestState tests the states that do not depend on the read Lease.
 func TestState(t *testing.T) {
 	now := time.Now()
 	fence := func(change ...func(*Fence)) *Fence {

@@ -19,9 +19,9 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// errTargetConflict says that an object asks for other targets than its application
-// does. Admission rejects such an object, but it does not see the application if two
-// objects are created at once.
+// errTargetConflict means that an object has another selector or other tolerations than
+// its application. Admission denies such an object, but it does not see the application
+// if two objects are created at once.
 var errTargetConflict = errors.New("all objects of one application run on one target")
 
 // ensureApplication ensures the application of an object. If a selector or toleration of
@@ -78,18 +78,19 @@ func (c *Controller) currentMembership(ctx context.Context, native *unstructured
 	return member, nil
 }
 
-// resolution says how intake resolves different targets of an application and of one
-// of its objects.
+// resolution says how intake resolves different selectors or tolerations of an
+// application and one of its objects.
 type resolution string
 
 const (
-	keepApplication    resolution = "Keep"    // the object runs with the application already
+	keepApplication    resolution = "Keep"    // the object already runs with the application
 	replaceApplication resolution = "Replace" // the application has no other object
 	rejectObject       resolution = "Reject"  // the application has other objects
 )
 
-// resolveDisagreement decides between an application and an object that asks for other
-// targets. Two objects never replace each other's application, which would not end.
+// resolveDisagreement decides between an application and an object with another
+// selector or other tolerations. Two objects never replace each other's application,
+// because that would not end.
 func resolveDisagreement(app *v1alpha2.KubernetesApplication, native metav1.Object, resources []v1alpha1.KubernetesApplicationResource) resolution {
 	out := replaceApplication
 	if app.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || app.Spec.TargetRef != nil || app.DeletionTimestamp != nil {
@@ -107,7 +108,7 @@ func resolveDisagreement(app *v1alpha2.KubernetesApplication, native metav1.Obje
 }
 
 // currentTarget returns the target of an application's resources, if a user deleted the
-// application and its resources stayed.
+// application and its resources remained.
 func currentTarget(resources []v1alpha1.KubernetesApplicationResource) *v1alpha1.TargetReference {
 	for i := range resources {
 		if ref := resources[i].Spec.TargetRef; ref != nil {
@@ -117,13 +118,13 @@ func currentTarget(resources []v1alpha1.KubernetesApplicationResource) *v1alpha1
 	return nil
 }
 
-// conflictRequeueAfter is the delay after which a rejected object is tried again: the
-// application may be deleted by then.
+// conflictRequeueAfter is the delay before the next try of a rejected object. The
+// application may have been deleted in the meantime.
 const conflictRequeueAfter = 5 * time.Second
 
-// rejectMember keeps an object out of an application that asks for other targets. It
-// deletes the object's resource, which has no target yet and would get the
-// application's.
+// rejectMember keeps an object out of an application with another selector or other
+// tolerations. It deletes the object's resource, which has no target yet and would get
+// the target of the application.
 func (c *Controller) rejectMember(ctx context.Context, native *unstructured.Unstructured, reason error) error {
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	key := resourceKey(native)

@@ -32,7 +32,7 @@ func memberFor(env string) policies.Membership {
 	return policies.Membership{Application: "shop", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": env}}}
 }
 
-// resourceFromTemplate is a native object's resource, on a target or on none.
+// resourceOf returns a native object's resource, on a target or without one.
 func resourceOf(name, target string) *v1alpha1.KubernetesApplicationResource {
 	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team-a", Name: name + "-deployment",
@@ -64,7 +64,8 @@ func controllerOf(t *testing.T, objects ...client.Object) *Controller {
 	return newController(hub, hub, kinds.Deployment{}, events.NewFakeRecorder(100))
 }
 
-// TestApplication is about a Deployment "web" that asks for env=prod.
+// TestApplication ensures the application of a Deployment "web" with the selector
+// env=prod.
 func TestApplication(t *testing.T) {
 	written := func(app *v1alpha2.KubernetesApplication) { app.Labels = nil }
 	cases := map[string]struct {
@@ -106,8 +107,8 @@ func TestApplication(t *testing.T) {
 	}
 }
 
-// TestTargetConflictEnds reconciles two objects of one application that ask for different
-// targets, several times: one of them gets its targets, and the other has no resource.
+// TestTargetConflictEnds reconciles two objects of one application with different
+// selectors, several times. One of them gets its target, and the other has no resource.
 func TestTargetConflictEnds(t *testing.T) {
 	c := controllerOf(t)
 	wants := map[string]policies.Membership{"web": memberFor("prod"), "db": memberFor("dev")}

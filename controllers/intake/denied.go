@@ -69,8 +69,8 @@ func (t *denials) requests(context.Context) []reconcile.Request {
 	return slices.Collect(maps.Keys(t.messages))
 }
 
-// checkPolicies asks the policies about an object without a resource: admission may have
-// been unavailable. An object with a resource runs on, whatever policies decide now.
+// checkPolicies evaluates the policies for an object without a resource, because
+// admission may have been unavailable. An object with a resource continues to run.
 func (c *Controller) checkPolicies(ctx context.Context, s *scope) error {
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.native)}
 	err := c.hub.Get(ctx, resourceKey(s.native), &v1alpha1.KubernetesApplicationResource{})
@@ -118,8 +118,8 @@ func (c *Controller) evaluatePolicies(ctx context.Context, native *unstructured.
 	return decision.Denied, nil
 }
 
-// schedulingContext returns the context in which policies are asked about the
-// objects of an application. It is nil if the target selector cannot be read.
+// schedulingContext returns the context in which policies are evaluated for the objects
+// of an application. It is nil if the target selector cannot be parsed.
 func (c *Controller) schedulingContext(ctx context.Context, namespace *metav1.PartialObjectMetadata, member policies.Membership) (*decisions.SchedulingContext, error) {
 	app := &v1alpha2.KubernetesApplication{}
 	err := c.hub.Get(ctx, client.ObjectKey{Namespace: namespace.Name, Name: member.Application}, app)
@@ -133,21 +133,21 @@ func (c *Controller) schedulingContext(ctx context.Context, namespace *metav1.Pa
 	}
 	q, err := targetselection.Candidates{Targets: targets.Items, Placed: c.load.PlacedByTarget(namespace.Name)}.ForMember(member)
 	if err != nil {
-		return nil, nil // validation refuses the object
+		return nil, nil // validation denies the object
 	}
 	out := decisions.NewSchedulingContext(decisions.NamespaceFromMetadata(namespace.Name, namespace),
 		input.Application{Name: member.Application, Target: member.Target}, q)
 	return &out, nil
 }
 
-// patchDeniedStatus writes the reason into the status of the object, which has no
-// resource that could say it. The status of a resource replaces it later.
+// patchDeniedStatus writes the reason into the status of an object without a resource.
+// The status of a resource replaces it later.
 func (c *Controller) patchDeniedStatus(ctx context.Context, native *unstructured.Unstructured, message string) error {
 	if !c.kind.Properties().HasStatus {
 		return nil
 	}
 	if deployment := (kinds.Deployment{}); c.kind == deployment && !deployment.Held(native) {
-		return nil // it still runs on the hub, and keeps its own status
+		return nil // the object still runs on the hub, and keeps its own status
 	}
 	after := native.DeepCopy()
 	after.Object["status"] = c.kind.Reflect(native, kinds.Observation{Problems: []metav1.Condition{{

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// A ServiceAccount is not sent. Its image pull secrets are: on the hub its Pods would
-// get them.
+// A ServiceAccount is not sent, but its image pull secrets are, because its Pods would
+// get them on the hub.
 //
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch
 

@@ -83,8 +83,8 @@ func newController(hub client.Client, live client.Reader, kind kinds.Kind, recor
 	}
 }
 
-// SetupWithManager adds a controller for every kind. The evaluator asks the policies
-// about objects, and load says how many applications each target has.
+// SetupWithManager adds a controller for every kind. The evaluator evaluates the
+// policies for objects, and load has the number of resources on each target.
 func SetupWithManager(mgr ctrl.Manager, evaluator *decisions.Evaluator, load *targetselection.Load) error {
 	for _, kind := range kinds.All {
 		c := newController(mgr.GetClient(), mgr.GetAPIReader(), kind, mgr.GetEventRecorder("portico"))
@@ -148,8 +148,8 @@ func resourceKey(native client.Object) client.ObjectKey {
 	return client.ObjectKey{Namespace: native.GetNamespace(), Name: kinds.ResourceName(native.GetObjectKind().GroupVersionKind().Kind, native.GetName())}
 }
 
-// Reconcile takes in one object, or returns it to the hub. The cache holds labelled
-// objects alone: an object that it lacks was deleted, or lost its label.
+// Reconcile takes in one object, or returns it to the hub. The cache holds only
+// labelled objects: an object that is not in the cache was deleted, or lost its label.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if err := c.removeOwner(ctx, req.NamespacedName); err != nil {
 		return reconcile.Result{}, err
@@ -172,7 +172,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return c.ensureRemote(ctx, native)
 }
 
-// getNative reads an object. The cache has the metadata of Secrets and ConfigMaps alone,
+// getNative reads an object. The cache only has the metadata of Secrets and ConfigMaps,
 // and intake does not need their content.
 func (c *Controller) getNative(ctx context.Context, key client.ObjectKey) (*unstructured.Unstructured, error) {
 	native := kinds.New(c.kind)
@@ -201,7 +201,7 @@ func (c *Controller) ensureRemote(ctx context.Context, native *unstructured.Unst
 	}, nil)
 }
 
-// findApplication decides to which application the object belongs.
+// findApplication finds the application of the object.
 func (c *Controller) findApplication(ctx context.Context, s *scope) error {
 	s.namespace = &metav1.PartialObjectMetadata{}
 	s.namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -221,7 +221,7 @@ func (c *Controller) findApplication(ctx context.Context, s *scope) error {
 }
 
 // joinApplication ensures the application of the object, or keeps the object out of an
-// application that asks for other targets.
+// application with another selector or other tolerations.
 func (c *Controller) joinApplication(ctx context.Context, s *scope) error {
 	app, err := c.ensureApplication(ctx, s.native, s.member)
 	if errors.Is(err, errTargetConflict) {
@@ -248,7 +248,7 @@ func (c *Controller) project(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// rejectNative emits why an object cannot be taken in. A retry would not help.
+// rejectNative emits the reason why an object cannot be sent. A retry would not help.
 func (c *Controller) rejectNative(ctx context.Context, native *unstructured.Unstructured, err error) error {
 	ctrl.LoggerFrom(ctx).V(2).Info("Rejected object", "reason", err.Error())
 	events.Emit(c.recorder, native, "TakeIn", events.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
@@ -276,7 +276,8 @@ func (c *Controller) ensureResource(ctx context.Context, s *scope) error {
 	return err
 }
 
-// waitForName waits until a resource of another owner, or an older one, is gone.
+// waitForName waits until a resource with the same name is gone: that of another owner,
+// or an older one.
 func (c *Controller) waitForName(ctx context.Context, native *unstructured.Unstructured, other *v1alpha1.KubernetesApplicationResource) error {
 	ctrl.LoggerFrom(ctx).V(2).Info("Skipped object", "reason", "the name of its resource is taken")
 	if other.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor {

@@ -52,7 +52,7 @@ func (c *Controller) hold(ctx context.Context, s *scope) error {
 	paused, _, _ := unstructured.NestedBool(s.native.Object, "spec", "paused")
 	if paused || !isAvailableOnTarget(s.native, s.resource) {
 		ctrl.LoggerFrom(ctx).V(2).Info("Skipped move", "reason", "the Deployment is paused, or not available on the target")
-		return reconciler.ErrDone // an update of the resource, or of the Deployment, goes on
+		return reconciler.ErrDone // an update of the resource or of the Deployment continues the move
 	}
 	held := kinds.Deployment{}.SetHeld(s.native, true)
 	written, err := c.writer.Patch(ctx, s.native, held, "holding")
@@ -81,7 +81,7 @@ func (c *Controller) stopOnHub(ctx context.Context, native *unstructured.Unstruc
 	for i := range replicaSets {
 		hasHeld = hasHeld || kinds.IsHeldReplicaSet(&replicaSets[i])
 	}
-	if !hasHeld { // the Deployment controller would scale them up again
+	if !hasHeld { // otherwise the Deployment controller would scale them up again
 		return reconciler.RequeueAfter(rolloutRequeueAfter / 4)
 	}
 	for i := range replicaSets {
@@ -107,8 +107,8 @@ func (c *Controller) stopOnHub(ctx context.Context, native *unstructured.Unstruc
 	return err
 }
 
-// replicaSets lists the ReplicaSets of a Deployment from the API server: the cache holds
-// held ones alone.
+// replicaSets lists the ReplicaSets of a Deployment from the API server, because the
+// cache only has held ones.
 func (c *Controller) replicaSets(ctx context.Context, native *unstructured.Unstructured) ([]appsv1.ReplicaSet, error) {
 	return listReplicaSets(ctx, c.live, native)
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
-// TestReturnToHubUnready is about a Deployment that cannot become ready on the hub: its
-// reconciles back off, and list no ReplicaSets. Once it is ready, its resource is
-// deleted.
+// TestReturnToHubUnready: a Deployment cannot become ready on the hub. Its reconciles
+// back off, and list no ReplicaSets. When it is ready, its resource is deleted.
 func TestReturnToHubUnready(t *testing.T) {
 	scheme := reconcilertest.Scheme(t, clientgoscheme.AddToScheme, v1alpha1.AddToScheme)
 	deployment := native("web")

@@ -69,7 +69,7 @@ func (c *Controller) applicationOfDependency(ctx context.Context, r kinds.Refere
 	}
 	member, malformed := policies.MembershipOf(metadata, namespace)
 	if len(malformed) > 0 {
-		return "", nil // it is not sent
+		return "", nil // it is not sent to a target
 	}
 	return member.Application, nil
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
-// TestOrphan is about an object that was deleted with --cascade=orphan: its resource loses
-// its owner, although garbage collection did not know the resource and removed the
-// object first. It would delete the resource next.
+// TestOrphan: an object was deleted with --cascade=orphan, and garbage collection
+// removed the object before it knew the resource. Intake removes the owner from the
+// resource, which garbage collection would delete next.
 func TestOrphan(t *testing.T) {
 	scheme := reconcilertest.Scheme(t, clientgoscheme.AddToScheme, v1alpha1.AddToScheme)
 	tests := map[string]struct {

@@ -23,7 +23,7 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// remote is a held Deployment with the label.
+// remote returns a held Deployment with the label.
 func remote(change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	out := native("web")
 	out.SetLabels(map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote, v1alpha1.ApplicationLabel: "shop"})
@@ -40,7 +40,7 @@ func remote(change ...func(*unstructured.Unstructured)) *unstructured.Unstructur
 	return out
 }
 
-// TestReconcile is about the order of requests, and about requests that fail.
+// TestReconcile tests the order of requests, and failing requests.
 func TestReconcile(t *testing.T) {
 	failure := errors.New("failure")
 	local := func(o *unstructured.Unstructured) { o.SetLabels(nil) }
@@ -111,7 +111,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// shopOf is the application of Deployment web.
+// shopOf returns the application of Deployment web.
 func shopOf(target string) *v1alpha2.KubernetesApplication {
 	app := applicationFor("team-a", policies.Membership{Application: "shop"})
 	app.Spec.TargetRef = &v1alpha1.TargetReference{Name: target}

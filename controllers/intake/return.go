@@ -67,7 +67,7 @@ func (c *Controller) startOnHub(ctx context.Context, s *scope) error {
 		return err
 	}
 	key := client.ObjectKeyFromObject(s.native)
-	if !available { // no cache holds the Deployment, so no event tells
+	if !available { // no cache has the Deployment, so there is no event
 		ctrl.LoggerFrom(ctx).V(2).Info("Skipped deletion of resource", "reason", "the Deployment is not available on the hub")
 		return reconciler.RequeueAfter(c.returnBackoff.When(key))
 	}

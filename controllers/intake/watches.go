@@ -47,8 +47,8 @@ func remoteContentChanged() predicate.Predicate {
 	}
 }
 
-// scheduleLabelChanged passes the changes after which a Secret or ConfigMap is sent
-// under its own name that was not, or the reverse.
+// scheduleLabelChanged passes the changes that decide whether a Secret or ConfigMap is
+// sent under its own name.
 func scheduleLabelChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return kinds.HasRemoteLabel(e.Object) },

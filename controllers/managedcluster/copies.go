@@ -15,14 +15,14 @@ import (
 	"github.com/portico-io/portico/policies/connectionsecret"
 )
 
-// secretCopy is a Secret to which a connection is copied, or may be.
+// secretCopy is a Secret that is, or may be, a copy of a connection.
 type secretCopy struct {
 	key types.NamespacedName
 	// existing is the Secret with that key; nil if there is none.
 	existing *corev1.Secret
 	owner    connectionsecret.Owner
-	// desired returns the Secret as it should be, and tells whether it differs from an
-	// existing one.
+	// desired returns the desired Secret, and tells whether it differs from an existing
+	// one.
 	desired func(*v1alpha1.KubernetesTarget, *corev1.Secret, map[string][]byte) (*corev1.Secret, bool)
 }
 
@@ -34,8 +34,8 @@ func keysOf(all ...secretCopy) []types.NamespacedName {
 	return out
 }
 
-// readCopies reads the two Secrets with the names of a target's copies. A Secret that
-// the target does not ask for is read from the hub only if the cache has its metadata.
+// readCopies reads the two Secrets with the names of a target's copies. An unwanted
+// Secret is read from the hub only if the cache has its metadata.
 func (c *Copier) readCopies(ctx context.Context, s *scope) error {
 	s.shared = secretCopy{key: connectionsecret.CopyKey(s.target), desired: connectionsecret.DesiredCopy, owner: connectionsecret.OwnerNone}
 	s.private = secretCopy{key: c.options.PrivateCopyKey(s.target), desired: c.options.DesiredPrivateCopy, owner: connectionsecret.OwnerNone}
@@ -77,7 +77,7 @@ func (c *Copier) getSecret(ctx context.Context, key types.NamespacedName) (*core
 	return secret, nil
 }
 
-// deleteCopy deletes a copy that the target does not ask for, if the target owns it.
+// deleteCopy deletes an unwanted copy, if the target owns it.
 func (c *Copier) deleteCopy(ctx context.Context, unwanted secretCopy) error {
 	if unwanted.owner != connectionsecret.OwnerTarget {
 		return nil

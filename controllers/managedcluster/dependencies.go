@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dependencies are the objects that the copy of one target depends on.
+// dependencies are the objects on which the copy of one target depends.
 type dependencies struct {
 	group   string               // API group of the managed cluster's kind
 	cluster types.NamespacedName // zero while the hub does not serve that kind

@@ -98,8 +98,9 @@ func NewCopier(ctx context.Context, hub Hub, o connectionsecret.Options, changed
 
 // Result is the result of a reconcile.
 type Result struct {
-	// Refusal says why the connection of the cluster is not copied; nil if it is. A copy
-	// that exists stays: a cluster that cannot be read is not necessarily deleted.
+	// Refusal is the reason why the connection of the cluster is not copied; nil if it
+	// is copied. An existing copy remains: a cluster that cannot be read need not be
+	// deleted.
 	Refusal *connectionsecret.Refusal
 	// RequeueAfter is the delay until the next reconcile, for changes that no watch
 	// reports; 0 for none.
@@ -110,18 +111,20 @@ type Result struct {
 type scope struct {
 	key    types.NamespacedName
 	target *v1alpha1.KubernetesTarget
-	// shared is the copy in the target's namespace, and private the one in Portico's.
+	// shared is the copy in the target's namespace, and private the copy in Portico's
+	// own namespace.
 	shared, private secretCopy
-	// desired is the one of them that the target asks for, and other the other one.
+	// desired is the copy that the target needs, and other the copy that it does not
+	// need.
 	desired, other *secretCopy
 	// data of the desired copy.
 	data   map[string][]byte
 	result Result
 }
 
-// Reconcile copies the connection of a target's managed cluster, to the target's
-// namespace or to Portico's. It sets spec.connectionSecretRef to a copy in the target's
-// namespace. It does nothing for a target that a user gave a connectionSecretRef.
+// Reconcile copies the connection of a target's managed cluster to the target's
+// namespace, or to Portico's own. It sets spec.connectionSecretRef to a copy in the
+// target's namespace. It does nothing if a user set spec.connectionSecretRef.
 func (c *Copier) Reconcile(ctx context.Context, target *v1alpha1.KubernetesTarget) (Result, error) {
 	s := &scope{key: client.ObjectKeyFromObject(target), target: target}
 	err := reconciler.RunSteps(ctx, s, []reconciler.Step[*scope]{
@@ -155,8 +158,8 @@ func (c *Copier) DeletePrivateCopies(ctx context.Context, target types.Namespace
 	return c.deletePrivateCopiesExcept(ctx, target, "")
 }
 
-// selectCopy decides which copy the target asks for. A target that asks for none loses
-// the copies that exist.
+// selectCopy decides which copy the target needs. If it needs none, existing copies are
+// deleted.
 func (c *Copier) selectCopy(ctx context.Context, s *scope) error {
 	if !connectionsecret.IsCopyWanted(s.target, s.shared.owner) {
 		c.StopWatching(s.key)
@@ -177,7 +180,7 @@ func (c *Copier) selectCopy(ctx context.Context, s *scope) error {
 }
 
 // readConnection reads the connection of the managed cluster. If it cannot be read, an
-// existing copy is kept, and moves to the place that the target asks for. Copies of
+// existing copy is kept, and moves to the place that the target names. Copies of
 // another cluster, which the target named before, are deleted.
 func (c *Copier) readConnection(ctx context.Context, s *scope) error {
 	err := c.readSource(ctx, s)
@@ -229,7 +232,7 @@ func (c *Copier) writeCopy(ctx context.Context, s *scope) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return reconciler.ErrDone // the target is deleted too
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		// A retry would not help, and the reason of the hub's admission may.
+		// A retry would not help. The reason of the hub's admission may help the user.
 		s.result = Result{RequeueAfter: kindRetryInterval, Refusal: &connectionsecret.Refusal{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf(
 			"the connection of %s cannot be copied: %v", connectionsecret.ClusterTitle(*s.target.Spec.ClusterRef), err)}}
 		return reconciler.ErrDone
@@ -238,7 +241,7 @@ func (c *Copier) writeCopy(ctx context.Context, s *scope) error {
 }
 
 // setConnectionSecretRef names the copy in the target's spec, if the copy is in the
-// target's namespace. A private copy is named nowhere.
+// target's namespace. No object names a private copy.
 func (c *Copier) setConnectionSecretRef(ctx context.Context, s *scope) error {
 	private := c.options.IsPrivate(s.target)
 	if private == (s.target.Spec.ConnectionSecretRef == nil) {

@@ -56,7 +56,7 @@ func otherCluster(t *v1alpha1.KubernetesTarget) { t.Spec.ClusterRef.Name = "two"
 
 func withoutCluster(t *v1alpha1.KubernetesTarget) { t.Spec.ClusterRef = nil }
 
-// copied sets the reference that Portico sets.
+// copied sets the reference as Portico does.
 func copied(t *v1alpha1.KubernetesTarget) {
 	t.Spec.ConnectionSecretRef = &v1alpha1.SecretReference{Name: connectionsecret.CopyKey(t).Name}
 }
@@ -83,7 +83,7 @@ func source(name, endpoint string) *corev1.Secret {
 
 var options = connectionsecret.Options{Namespace: portico}
 
-// sharedCopy and privateCopy are the copies of a target, as Portico makes them.
+// sharedCopy and privateCopy return the copies of a target as Portico makes them.
 func sharedCopy(of *v1alpha1.KubernetesTarget) *corev1.Secret {
 	out, _ := connectionsecret.DesiredCopy(of, nil, map[string][]byte{v1alpha1.SecretEndpoint: []byte("https://one")})
 	return out
@@ -94,7 +94,7 @@ func privateCopy(of *v1alpha1.KubernetesTarget) *corev1.Secret {
 	return out
 }
 
-// environment is a copier on a hub that has some objects.
+// environment is a copier with a fake hub.
 type environment struct {
 	*Copier
 	hub     client.Client
@@ -246,7 +246,7 @@ func TestErrors(t *testing.T) {
 		objects []client.Object
 		answer  error
 		refusal string
-		ends    bool // without an error
+		ends    bool // the reconcile ends without an error
 	}{
 		"list PartialObjectMetadataList": {target: target(), answer: failure},
 		"get PartialObjectMetadata":      {target: target(), answer: failure},
@@ -295,8 +295,8 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestDeletePrivateCopies deletes the copies of a deleted target, whichever process made
-// them.
+// TestDeletePrivateCopies deletes the copies of a deleted target, also those of another
+// process.
 func TestDeletePrivateCopies(t *testing.T) {
 	other := target(func(t *v1alpha1.KubernetesTarget) { t.Name = "us" })
 	e := newEnvironment(t, nil, privateCopy(target()), privateCopy(other))

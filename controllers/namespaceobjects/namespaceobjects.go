@@ -1,5 +1,5 @@
-// Package namespaceobjects counts the objects in a namespace of a target that others
-// own: they would be deleted together with the namespace.
+// Package namespaceobjects counts the objects of others in a namespace of a target.
+// They would be deleted together with the namespace.
 package namespaceobjects
 
 import (
@@ -46,7 +46,7 @@ type counter struct {
 	target    client.Reader
 	namespace string
 	hubID     string
-	// isKnown tells whether an object of this hub is of a resource that is not to be counted.
+	// isKnown tells whether a resource owns an object of this hub that does not count.
 	isKnown func(types.NamespacedName) bool
 	counts  policies.ObjectCounts
 }
@@ -82,8 +82,8 @@ func (c *counter) count(ctx context.Context, gvk schema.GroupVersionKind) error 
 	return nil
 }
 
-// isCounted tells whether an object is counted. An object that another object controls is
-// deleted with that one.
+// isCounted tells whether an object is counted. An object with a controller is not
+// counted, because it is deleted with the controller.
 func (c *counter) isCounted(kind string, object *metav1.PartialObjectMetadata) bool {
 	known := object.Labels[v1alpha1.ManagedByLabel] == c.hubID && c.isKnown(clusters.ResourceOf(object))
 	return !known && object.DeletionTimestamp == nil && metav1.GetControllerOf(object) == nil && !isCreatedByKubernetes(kind, object)

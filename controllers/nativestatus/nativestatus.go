@@ -1,5 +1,5 @@
-// Package nativestatus writes the status that a target reports to the status of the
-// native object on the hub.
+// Package nativestatus copies the status of an object on a target to the native object
+// on the hub.
 package nativestatus
 
 import (
@@ -140,7 +140,7 @@ func (c *Controller) getResource(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// errUnreadable says that the target reports a status that is none of its kind.
+// errUnreadable means that the status of the target does not have the form of its kind.
 var errUnreadable = errors.New("unreadable status")
 
 // readRemoteStatus reads the status that the target reported from the resource.
@@ -224,13 +224,13 @@ func (c *Controller) patchNativeStatus(ctx context.Context, s *scope) error {
 	return err
 }
 
-// isPermanent tells whether an error stays until the target reports another status, or
-// the native object changes. Either queues the object again.
+// isPermanent tells whether an error remains until the target reports another status,
+// or the native object changes. Both queue the object again.
 func isPermanent(err error) bool {
 	return errors.Is(err, errUnreadable) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// rejectStatus emits why the hub keeps the last status.
+// rejectStatus emits the reason why the hub keeps the last status.
 func (c *Controller) rejectStatus(native *unstructured.Unstructured, err error) error {
 	err = fmt.Errorf("the hub does not accept the status that the target reports, and keeps the last: %s", describeRejection(err))
 	events.Emit(c.recorder, native, "Reflect", events.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
@@ -238,7 +238,7 @@ func (c *Controller) rejectStatus(native *unstructured.Unstructured, err error) 
 }
 
 // describeRejection names the rejected fields of a status. It leaves out the message of
-// the API server, which quotes the whole object if it cannot read a patched one.
+// the API server, which quotes the whole object if it cannot decode the patched object.
 func describeRejection(err error) string {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {

@@ -25,7 +25,7 @@ import (
 
 var key = client.ObjectKey{Namespace: "team-a", Name: "web"}
 
-// deployment is held on the hub.
+// deployment returns a held Deployment.
 func deployment(change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	out := kinds.New(kinds.Deployment{})
 	out.SetNamespace(key.Namespace)
@@ -50,7 +50,7 @@ func replicaSet() *appsv1.ReplicaSet {
 	}}
 }
 
-// resource reports a status of the target.
+// resource returns a resource with a status from the target.
 func resource(remote string, change ...func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
 	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: "web-deployment",
@@ -76,7 +76,7 @@ func fakeHub(t *testing.T, requests *reconcilertest.Requests, objects ...client.
 
 const twoReady = `{"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}`
 
-// TestReconcile is about the order of requests, and about requests that fail.
+// TestReconcile tests the order of requests, and failing requests.
 func TestReconcile(t *testing.T) {
 	failure := errors.New("failure")
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", nil)
@@ -155,7 +155,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// expectReady reads the statuses of the Deployment and its ReplicaSet.
+// expectReady compares the statuses of the Deployment and its ReplicaSet.
 func expectReady(t *testing.T, hub client.Client, want int64) {
 	t.Helper()
 	stored := kinds.New(kinds.Deployment{})

@@ -12,8 +12,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// OptsIn tells whether a namespace opts in everything that is created in it.
-// portico is the namespace that Portico runs in.
+// OptsIn tells whether a namespace opts in all objects that are created in it. portico
+// is Portico's own namespace.
 func OptsIn(namespace *metav1.PartialObjectMetadata, portico string) bool {
 	switch namespace.Name {
 	case metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, portico:

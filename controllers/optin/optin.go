@@ -194,7 +194,7 @@ func (c *Controller) checkKind(ctx context.Context, kind kinds.Kind, namespace *
 	}
 }
 
-// isLoadBalancer reads the type of a Service, which its metadata does not have.
+// isLoadBalancer reads the type of a Service, which is not in its metadata.
 func (c *Controller) isLoadBalancer(ctx context.Context, object *metav1.PartialObjectMetadata) (bool, error) {
 	if object.GroupVersionKind() != (kinds.Service{}).GroupVersionKind() {
 		return false, nil
@@ -268,7 +268,8 @@ func (m *memory) next(namespace string, resync time.Duration) time.Duration {
 	return wait.Jitter(resync, 0.5)
 }
 
-// isNew tells whether a reason was not the last one that was reported for an object.
+// isNew tells whether a reason differs from the last one that was reported for an
+// object.
 func (m *memory) isNew(object metav1.Object, reason string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/portico-io/portico/test/apiserver"
 )
 
-// TestReconcile creates objects on a real API server that asks no webhook, as one
-// does that does not know the namespace's label yet.
+// TestReconcile creates objects on a real API server without webhooks. An API server
+// that does not have the namespace's label yet does not call webhooks either.
 func TestReconcile(t *testing.T) {
 	hub, err := client.New(apiserver.Start(t), client.Options{})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestReconcile(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	create(namespace)
 	create(deployment("before", nil))
-	time.Sleep(2 * time.Second) // the API server tells times in seconds
+	time.Sleep(2 * time.Second) // the API server has times in seconds
 	namespace.Labels[v1alpha1.ScheduleLabel] = v1alpha1.ScheduleRemote
 	if err := hub.Update(t.Context(), namespace); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,8 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestNext looks at a namespace soon after it opted in, and then rarely.
+// TestNext: the first checks follow soon after a namespace opted in. Later checks are
+// rare.
 func TestNext(t *testing.T) {
 	var m memory
 	for i, want := range recheckDelays {

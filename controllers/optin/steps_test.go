@@ -23,7 +23,7 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
-// TestSteps runs the steps in their order, and returns the error of each call.
+// TestSteps runs the steps in order, and returns the error of each call.
 func TestSteps(t *testing.T) {
 	failure := errors.New("the hub is away")
 	all := []string{"read namespace", "read managed fields", "check objects"}
@@ -35,7 +35,7 @@ func TestSteps(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
 		objects  []client.Object
-		fail     string // the call, as "cached|live verb kind"
+		fail     string // the call, as "<cached or live> <verb> <kind>"
 		err      error
 		steps    int
 		event    string

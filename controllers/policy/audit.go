@@ -23,15 +23,15 @@ const (
 	// auditInterval is the time between two audits without an event. Some of the objects
 	// that policies read are not watched.
 	auditInterval = 10 * time.Minute
-	// auditDelay collects changes that come together into one audit.
+	// auditDelay combines changes into one audit.
 	auditDelay = time.Second
-	// auditPauseFactor bounds the cost of audits: a pause of that many times the duration
-	// of an audit follows it. Audits take a tenth of one processor at most.
+	// auditPauseFactor limits the cost of audits: each audit is followed by a pause of
+	// this multiple of its duration. So audits take at most a tenth of one processor.
 	auditPauseFactor = 9
 )
 
 // auditor evaluates the policies for the existing objects. It runs on the leader, and
-// changes nothing but the status of the policies.
+// only changes the status of the policies.
 type auditor struct {
 	loader        *Loader
 	cached        cache.Cache
@@ -40,7 +40,7 @@ type auditor struct {
 
 	mu sync.Mutex
 	// last are the results of the last audit. They may be lost: the first audit after a
-	// restart makes them again.
+	// restart computes them again.
 	last    map[string]*policyv1alpha1.PolicyAudit
 	changed func(policy string)
 }
@@ -167,7 +167,7 @@ func (a *auditor) audit(ctx context.Context) error {
 	notify := a.changed
 	a.mu.Unlock()
 	for _, name := range changed {
-		if notify != nil { // else the controller is about to reconcile all of them
+		if notify != nil { // otherwise the controller reconciles all of them in a moment
 			notify(name)
 		}
 	}

@@ -96,7 +96,8 @@ func customized(policy *policyv1alpha1.Policy, revision, shipped string) metav1.
 	return out
 }
 
-// maxProblems bounds the problems in a condition, in bytes. Admission lists all of them.
+// maxProblems limits the problems in a condition, in bytes. Admission lists all of
+// them.
 const maxProblems = 4096
 
 func problems(state engine.State) string {

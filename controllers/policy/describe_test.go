@@ -44,7 +44,7 @@ func TestDescribe(t *testing.T) {
 	good := written(rules, tests)
 	cases := map[string]struct {
 		reason   string
-		forms    []*policyv1alpha1.Policy // one after the other
+		forms    []*policyv1alpha1.Policy // in this order
 		want     map[string]string
 		revision string
 		summary  string

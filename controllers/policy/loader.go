@@ -63,8 +63,8 @@ func NewLoader(mgr ctrl.Manager, e *engine.Engine, evaluator *decisions.Evaluato
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (l *Loader) NeedLeaderElection() bool { return false }
 
-// Ready fails until every Policy that existed at the start is loaded, or known to be
-// broken.
+// Ready fails until every Policy that existed at the start is loaded, or known to have
+// problems.
 func (l *Loader) Ready(*http.Request) error {
 	select {
 	case <-l.engine.Loaded():
@@ -139,7 +139,8 @@ func (l *Loader) enqueue(object any) {
 	}
 }
 
-// loadAll loads all policies at once, so that no request is decided by some of them.
+// loadAll loads all policies at once, so that no request is decided with a part of
+// them.
 func (l *Loader) loadAll(ctx context.Context) error {
 	var list policyv1alpha1.PolicyList
 	if err := l.cache.List(ctx, &list); err != nil {

@@ -25,8 +25,8 @@ import (
 // +kubebuilder:rbac:groups=policy.workload.crossplane.io,resources=policies/status,verbs=patch
 
 // Controller writes the status of policies, and creates and upgrades the policies that
-// Portico ships. It runs on the leader, and reports the state of the leader's engine: the
-// engines of all replicas have the same policies.
+// Portico ships. It runs on the leader, and reports the state of the leader's engine.
+// The engines of all replicas have the same policies.
 type Controller struct {
 	hub      client.Client
 	writer   reconciler.Writer

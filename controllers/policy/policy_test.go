@@ -30,7 +30,7 @@ func edited() *policyv1alpha1.Policy {
 	return policy
 }
 
-// TestReconcile is about the order of requests, and about requests that fail.
+// TestReconcile tests the order of requests, and failing requests.
 func TestReconcile(t *testing.T) {
 	failure := errors.New("failure")
 	library := shippedAs(rules)
@@ -97,7 +97,7 @@ func TestReconcile(t *testing.T) {
 					t.Errorf("round %d: %s (-want +got):\n%s", round, tc.reason, diff)
 				}
 				if tc.ready == "" {
-					break // only a written status has a second round without requests
+					break // only after a written status the second reconcile sends no requests
 				}
 			}
 			expectStatus(t, c.hub, tc.ready, tc.violations)

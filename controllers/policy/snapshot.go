@@ -16,8 +16,8 @@ import (
 	"github.com/portico-io/portico/policies/simulate"
 )
 
-// Snapshot reads the objects that policies are asked about from a cache. It shares
-// the objects of the cache, so nothing may change them.
+// Snapshot reads the objects for which policies are evaluated from a cache. It shares
+// the objects of the cache, so they must not be changed.
 func Snapshot(ctx context.Context, cached client.Reader, defaults policies.AllowDefaults) (*simulate.Snapshot, error) {
 	out := &simulate.Snapshot{AllowDefaults: defaults}
 	namespaces := &metav1.PartialObjectMetadataList{}

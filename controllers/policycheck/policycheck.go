@@ -1,6 +1,6 @@
 // Package policycheck evaluates policies for controllers: admission may have been
-// unavailable, and policies may have changed since. The objects that policies hold back
-// are enqueued when the policies change, so that no controller polls.
+// unavailable, and policies may have changed since. Objects that policies hold back are
+// enqueued when the policies change, so that no controller polls.
 package policycheck
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/portico-io/portico/policies/engine"
 )
 
-// timeout bounds the wait for the policies to be loaded, and the evaluation of all
-// policies for one object.
+// timeout is the limit on the wait for the policies to be loaded, and on the evaluation
+// of all policies for one object.
 const timeout = 10 * time.Second
 
 // Scheduling evaluates the scheduling policies for an object that a controller is about
@@ -69,8 +69,8 @@ func callerOf(ctx context.Context, controller string) decisions.Caller {
 	return decisions.Caller{ID: string(ctrlcontroller.ReconcileIDFromContext(ctx)), Component: controller, Log: ctrl.Log.WithName("policy")}
 }
 
-// Namespace reads the namespace of a policy question. Only its metadata is cached on the
-// hub, which is all that a policy sees of it.
+// Namespace reads the namespace of a policy question. The cache only has its metadata,
+// and policies see no other fields.
 func Namespace(ctx context.Context, hub client.Reader, name string) (*corev1.Namespace, error) {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -15,13 +15,15 @@ import (
 )
 
 const (
-	// sliceDuration bounds the evaluations of one reconcile, so that an application with
-	// thousands of objects does not keep the worker of the scheduler from all others.
+	// sliceDuration limits the evaluations of one reconcile, so that an application with
+	// thousands of objects does not keep the worker of the scheduler from other
+	// applications.
 	sliceDuration = 2 * time.Second
-	// nextSliceDelay lets the objects that wait in the queue go first.
+	// nextSliceDelay gives the objects in the queue precedence.
 	nextSliceDelay = 10 * time.Millisecond
-	// maxFailures is the number of objects for which a policy may fail in one slice. It is
-	// not evaluated for the others then: each failure may take the policy's whole timeout.
+	// maxFailures is the number of objects for which a policy may fail in one slice.
+	// After that it is not evaluated for the other objects, because each failure may
+	// take the policy's whole timeout.
 	maxFailures = 3
 )
 
@@ -29,7 +31,7 @@ const (
 const RetryInterval = 5 * time.Second
 
 // Reviews evaluates scheduling policies for all objects of an application, in slices: a
-// review of many objects goes on in the next reconcile. The engine keeps the answers.
+// review of many objects continues in the next reconcile. The engine keeps the results.
 type Reviews struct {
 	evaluator  *decisions.Evaluator
 	controller string
@@ -37,27 +39,27 @@ type Reviews struct {
 
 	mu sync.Mutex
 	// unfinished are the reviews that need another slice. They may be lost: the next
-	// reconcile starts over, and reuses the answers that do not depend on the snapshot.
+	// reconcile begins again, and reuses the results that do not depend on the snapshot.
 	unfinished map[types.NamespacedName]*snapshot
 }
 
-// snapshot holds the inputs that change during a review, although nothing changed about
-// the application. Policies see them as they were at the start, in every slice, as the
-// pods of one scheduling cycle do in kube-scheduler. Else a review whose policies read
-// them would never end in a busy namespace.
+// snapshot holds the inputs that change during a review without a change of the
+// application. Policies see their values from the start of the review in every slice,
+// as the Pods of one scheduling cycle do in kube-scheduler. Otherwise a review whose
+// policies read these inputs would never end in a busy namespace.
 type snapshot struct {
-	// now is the time that policies see. Losing it costs the answers of policies that
-	// read the clock.
+	// now is the time that policies see. Lost: the results of policies that read the
+	// clock.
 	now time.Time
-	// placed counts the resources by target. Losing it costs the answers of policies
-	// that read input.placed.
+	// placed counts the resources by target. Lost: the results of policies that read
+	// input.placed.
 	placed map[string]int
-	// evaluated is the number of objects with an answer at the end of the last slice.
-	// It tells whether a slice made progress. Losing it does no harm.
+	// evaluated is the number of objects with a result at the end of the last slice. It
+	// shows whether a slice made progress. Lost: nothing.
 	evaluated int
-	// slice is the duration of the next slice. It doubles when a slice made no progress,
-	// because the answers did not fit in the engine's cache. Losing it costs one slice
-	// for each doubling.
+	// slice is the duration of the next slice. It doubles if a slice made no progress,
+	// because the results did not fit in the engine's cache. Lost: one slice for each
+	// doubling.
 	slice time.Duration
 }
 
@@ -74,26 +76,26 @@ func NewReviewsWithSlice(evaluator *decisions.Evaluator, controller string, slic
 
 // Review is the state of a review at the end of a slice.
 type Review struct {
-	// Decision on all objects that were evaluated. Nothing may follow from one that
-	// allows, unless the review is complete.
+	// Decision on all evaluated objects. If it allows them, it is only valid if the
+	// review is complete.
 	*engine.Decision
-	// Evaluated is the number of objects with an answer, of Total.
+	// Evaluated is the number of objects with a result, of Total.
 	Evaluated, Total int
-	// failed says that a policy failed that denies then. The objects after it were not
-	// evaluated.
+	// failed means that the evaluation of a policy with failurePolicy Fail failed. The
+	// objects after it were not evaluated.
 	failed bool
 	// RequeueAfter is the delay before the next slice, or before failed policies are
-	// evaluated again; 0 when only a change can lead to another answer.
+	// evaluated again. It is 0 if only a change can lead to another result.
 	RequeueAfter time.Duration
 }
 
-// Complete tells whether all objects have an answer, or a policy failed, which denies the
-// application until the policy can be evaluated.
+// Complete tells whether all objects have a result, or a policy with failurePolicy Fail
+// failed. The latter denies the application until the policy can be evaluated.
 func (r Review) Complete() bool { return r.Evaluated == r.Total || r.failed }
 
-// Scheduling evaluates the policies for an application or a resource, as far as the
-// slice goes. questions is called only if a policy applies; its questions are in a
-// stable order. It fails when the policies are not loaded in time.
+// Scheduling evaluates the policies for the objects of an application or a resource,
+// until the slice ends. questions is called only if a policy applies. Its questions
+// have a stable order. It fails if the policies are not loaded in time.
 func (r *Reviews) Scheduling(ctx context.Context, unit types.NamespacedName, questions func(context.Context) ([]engine.Question, error)) (Review, error) {
 	all, err := collect(ctx, r.evaluator, policyv1alpha1.Scheduling, unit.Namespace, questions)
 	if err != nil || len(all) == 0 {
@@ -110,7 +112,7 @@ func (r *Reviews) Scheduling(ctx context.Context, unit types.NamespacedName, que
 		review.RequeueAfter = RetryInterval
 		if progress {
 			r.keep(unit, s, review.Evaluated, s.slice)
-		} else { // the policy fails for this object, perhaps because of an input of the snapshot
+		} else { // the evaluation failed for this object, perhaps because of an input of the snapshot
 			r.Forget(unit)
 		}
 	case review.Evaluated == review.Total:
@@ -127,9 +129,9 @@ func (r *Reviews) Scheduling(ctx context.Context, unit types.NamespacedName, que
 	return review, nil
 }
 
-// run evaluates the questions until all have an answer, the slice is over, or a policy
-// failed that denies then. The first evaluation of a slice is never left out, and reused
-// answers take no time, so each slice gets further.
+// run evaluates the questions until all have a result, the slice ends, or a policy with
+// failurePolicy Fail fails. Each slice makes progress: it makes at least one
+// evaluation, and reused results take no time.
 func (r *Reviews) run(ctx context.Context, s *snapshot, all []engine.Question) Review {
 	var merged engine.Merger
 	caller := callerOf(ctx, r.controller)
@@ -168,7 +170,7 @@ func (r *Reviews) evaluate(ctx context.Context, caller decisions.Caller, q engin
 	return r.evaluator.Evaluate(ctx, caller, q)
 }
 
-// Forget drops an unfinished review of a unit that needs none any more.
+// Forget drops the unfinished review of a unit.
 func (r *Reviews) Forget(unit types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,8 @@ func policy(name, rules string, failurePolicy policyv1alpha1.FailurePolicy) *pol
 	}}
 }
 
-// reviews returns reviews by the policies, and what one of a number of objects comes to.
+// reviews returns reviews with the policies, and a function that reviews a number of
+// objects.
 func reviews(t *testing.T, slice time.Duration, policies ...*policyv1alpha1.Policy) (r *Reviews, review func(objects int) Review) {
 	t.Helper()
 	e := engine.New(engine.Options{Timeout: time.Minute})
@@ -44,7 +45,7 @@ func reviews(t *testing.T, slice time.Duration, policies ...*policyv1alpha1.Poli
 	}
 }
 
-// questions are about objects whose names are numbers.
+// questions returns questions about objects with numbers as names.
 func questions(objects int) []engine.Question {
 	place := decisions.SchedulingContext{Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, Placed: map[string]int{"eu": 1}}
 	var out []engine.Question
@@ -55,7 +56,7 @@ func questions(objects int) []engine.Question {
 	return out
 }
 
-// state is a review without its decision.
+// state formats a review without its decision.
 func state(r Review) string {
 	return fmt.Sprintf("%d of %d, complete %v, allowed %v, requeue %v", r.Evaluated, r.Total, r.Complete(), r.Allowed(), r.RequeueAfter)
 }
@@ -79,8 +80,8 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// TestFailures stops at a policy that fails and denies then, and gives up on one that
-// fails and is ignored.
+// TestFailures: a review ends at a failed policy with failurePolicy Fail. A failed
+// policy with failurePolicy Ignore is skipped after several failures.
 func TestFailures(t *testing.T) {
 	const fails = `deny contains {"code": "A", "msg": "no"} if to_number(input.object.metadata.name) / (to_number(input.object.metadata.name) - 2) > 100`
 	r, review := reviews(t, time.Minute, policy("p", fails, policyv1alpha1.Fail))
@@ -108,7 +109,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNoProgress doubles the slice when the answers of the last one were lost.
+// TestNoProgress doubles the slice if the results of the last slice were lost.
 func TestNoProgress(t *testing.T) {
 	r, review := reviews(t, time.Nanosecond, policy("p", `deny contains {"code": "A", "msg": "no"} if input.object.kind == "None"`, ""))
 	review(3)
@@ -119,7 +120,7 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// TestSnapshot shows policies the inputs from the start of a review, in every slice.
+// TestSnapshot: policies see the inputs from the start of a review in every slice.
 func TestSnapshot(t *testing.T) {
 	r, review := reviews(t, time.Nanosecond, policy("p", `deny contains {"code": "A", "msg": sprintf("%v %v", [time.now_ns(), input.placed])} if input.object.kind == "Service"`, ""))
 	var got Review

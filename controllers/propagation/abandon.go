@@ -61,8 +61,8 @@ func (c *remover) isUnreachable(ctx context.Context, target types.NamespacedName
 	return connection.State().Reachable == metav1.ConditionFalse, nil
 }
 
-// abandonObject removes the reference of a deleted resource to an unreachable target, and
-// records the object that is left there. The object keeps its marks: by them a new
+// abandonObject removes the reference of a deleted resource to an unreachable target,
+// and records the object that remains there. The object keeps its marks: by them a new
 // resource of the same name owns it again.
 func (c *remover) abandonObject(ctx context.Context, s *scope) error {
 	object := policies.RemoteObjectName(s.resource)
@@ -101,15 +101,15 @@ func (c *remover) abandonObject(ctx context.Context, s *scope) error {
 	return reconciler.ErrDone
 }
 
-// waitForTargetToDelete reports that a deletion waits for the target. For an unreachable
-// target, which may never come back, the message names the way out.
+// waitForTargetToDelete reports that a deletion waits for the target. For an
+// unreachable target, which may never return, the message names the alternative.
 func (s *scope) waitForTargetToDelete() {
 	purpose := "to delete"
 	if orphansObject(s.resource) {
 		purpose = "to take Portico's marks off"
 	}
 	message := fmt.Sprintf("waiting for target %s, %s %s there", s.target.Name, purpose, policies.RemoteObjectName(s.resource))
-	if !meta.IsStatusConditionFalse(s.resource.Status.Conditions, v1alpha1.TargetReachable) { // the target is about to be probed
+	if !meta.IsStatusConditionFalse(s.resource.Status.Conditions, v1alpha1.TargetReachable) { // the target is probed in a moment
 		s.resource.Status.State = v1alpha1.StateDeleting
 		s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing, message)
 		return

@@ -14,10 +14,10 @@ import (
 
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetestargets,verbs=get;list;watch
 
-// checkAllowed asks the same question as admission. The target itself tells whether the
-// kind has namespaces. A new object is not sent to a target that does not allow it. An
-// object that exists there remains as it is, and is still reported. A change of
-// spec.allow enqueues the resource.
+// checkAllowed makes the same check as admission. The target itself has the scope of
+// the kind. A new object is not sent to a target that does not allow it. An existing
+// object remains unchanged there, and is still reported. A change of spec.allow
+// enqueues the resource.
 func (c *applier) checkAllowed(ctx context.Context, s *scope) error {
 	target := &v1alpha1.KubernetesTarget{}
 	err := c.hub.Get(ctx, s.target, target)

@@ -29,7 +29,7 @@ type applier struct {
 	sources   sources
 }
 
-// The reasons for an apply, as the log has them.
+// The reasons of an apply in the log.
 const (
 	reasonCreated  = "the object does not exist"
 	reasonAdopted  = "the resource adopts the object"
@@ -37,7 +37,7 @@ const (
 	reasonReverted = "the object was changed on the target"
 )
 
-// apply applies the object, if its state makes that necessary.
+// apply applies the object, if its state requires it.
 func (c *applier) apply(ctx context.Context, s *scope) error {
 	if err := c.ensureFinalizer(ctx, s); err != nil {
 		return err
@@ -92,8 +92,9 @@ func (c *applier) applyDrifted(ctx context.Context, s *scope) ([]v1alpha1.Drift,
 	return nil, c.applyUnlessInConflict(ctx, s, last, paths)
 }
 
-// applyUnlessInConflict applies the object, unless the last conflict of fields is still
-// the same and was checked a short time ago. changed are the paths that others changed.
+// applyUnlessInConflict applies the object, unless the last conflict of fields is
+// unchanged and was checked a short time ago. changed are the paths that others
+// changed.
 func (c *applier) applyUnlessInConflict(ctx context.Context, s *scope, last memory.LastWrite, changed []string) error {
 	sinceCheck := time.Since(last.ConflictCheckedAt)
 	if last.ConflictDigest != "" && last.ConflictDigest == conflictDigest(s) && sinceCheck < pollInterval && !policies.HasForceAnnotation(s.resource) {
@@ -110,8 +111,9 @@ func (c *applier) applyUnlessInConflict(ctx context.Context, s *scope, last memo
 	if err := c.send(ctx, s, reason); err != nil {
 		return err
 	}
-	// Some paths differ after the apply as well: values that the target writes in another
-	// form, such as 0.5 for 500m, and fields that are left to others. They were not reverted.
+	// Some paths also differ after the apply: values that the target writes in another
+	// form, such as 0.5 for 500m, and fields that are left to others. They were not
+	// reverted.
 	still := plan.DifferingPaths(s.desired.Object, s.observed.Object)
 	reverted := slices.DeleteFunc(changed, func(path string) bool { return slices.Contains(still, path) })
 	if len(reverted) > 0 && s.observed.GetResourceVersion() != version {
@@ -160,7 +162,7 @@ func (c *applier) send(ctx context.Context, s *scope, reason string) error {
 		result, err = s.requestApply(ctx, with)
 	}
 	if apierrors.IsConflict(err) {
-		return reconciler.RequeueAfter(cacheLag) // it was created, or replaced, since it was read
+		return reconciler.RequeueAfter(cacheLag) // another writer created or replaced the object after it was read
 	}
 	if err != nil {
 		return s.reportRefusal(err)
@@ -198,12 +200,12 @@ func (c *applier) reportFieldConflict(ctx context.Context, s *scope, conflicts [
 	return reconciler.RequeueAfter(pollInterval)
 }
 
-// conflictDigest stands for the desired and the observed object of a conflict.
+// conflictDigest identifies the desired and the observed object of a conflict.
 func conflictDigest(s *scope) string {
 	return plan.ObservedDigest(s.observed, []string{plan.DigestOf(s.desired)})
 }
 
-// yieldedNote returns the end of the message that an object is applied: the fields that
+// yieldedNote returns the end of the message about an applied object: the fields that
 // are left to others.
 func (c *applier) yieldedNote(s *scope) string {
 	if s.state != plan.Drifted {

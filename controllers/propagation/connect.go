@@ -80,10 +80,10 @@ func (c *connector) findReader(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// informer returns the target's cache of the object's kind. For a kind that the target
-// lacks, the target is asked again only once it may have the kind. An object that is to
-// be deleted or released may exist although the target dropped its version: then a
-// version is used that the target serves.
+// informer returns the target's cache of the object's kind. If the target lacks the
+// kind, the next request is sent only when the target may have it. An object that is to
+// be deleted or released may exist although the target dropped its version: then
+// another served version is used.
 func (c *connector) informer(s *scope) (clusters.Reader, bool, error) {
 	gvk := s.desired.GroupVersionKind()
 	if !s.isRemoval() {
@@ -151,8 +151,9 @@ func (s *scope) waitForTarget() error {
 	return reconciler.ErrDone
 }
 
-// readObject reads the object on the target. The cache holds only objects with the label
-// of this hub, and may be behind, so an object that it lacks is read from the target.
+// readObject reads the object on the target. The cache holds only objects with the
+// label of this hub, and may be behind, so an object that is not in the cache is read
+// from the target.
 func (c *connector) readObject(ctx context.Context, s *scope) error {
 	if s.kindGone {
 		s.state = plan.Absent

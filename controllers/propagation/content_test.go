@@ -22,7 +22,7 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// contentResource is the resource of Secret sql, whose UID is s1.
+// contentResource returns the resource of Secret sql, whose UID is s1.
 func contentResource(t *testing.T) *v1alpha1.KubernetesApplicationResource {
 	t.Helper()
 	out := resourceWith(t, `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: team-a}, type: Opaque}`)
@@ -90,7 +90,7 @@ func TestResolveContent(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 
-			// A second look at the same, which the target has, reads nothing.
+			// If the target has the content, the content is not read again.
 			second := &scope{resource: contentResource(t), observed: s.desired, state: plan.InSync}
 			if err := c.buildDesired(t.Context(), second); err != nil {
 				t.Fatal(err)

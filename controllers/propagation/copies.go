@@ -36,7 +36,7 @@ type copies struct {
 	sources  sources
 }
 
-// hasCopies tells whether a resource has copies, or had some before.
+// hasCopies tells whether a resource has copies, or had copies before.
 func (s *scope) hasCopies() bool {
 	return len(plan.DependenciesOf(s.resource)) > 0 || meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.SecretsReady) != nil
 }
@@ -76,7 +76,7 @@ func (c *copies) apply(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// problem says why a dependency is not on the target.
+// problem is the reason why a dependency is not on the target.
 type problem struct{ reason, message string }
 
 func joinProblems(problems []problem) string {
@@ -87,7 +87,7 @@ func joinProblems(problems []problem) string {
 	return strings.Join(messages, "; ")
 }
 
-// ensureAll brings all dependencies to the target. It returns those that remain there,
+// ensureAll applies all dependencies on the target. It returns those that remain there,
 // and the problems. An error without problems ends the reconcile.
 func (c *copies) ensureAll(ctx context.Context, s *scope, existing []*unstructured.Unstructured) (wanted []plan.Dependency, problems []problem, next error) {
 	for i := range s.dependencies {
@@ -110,8 +110,8 @@ func (c *copies) ensureAll(ctx context.Context, s *scope, existing []*unstructur
 	return wanted, problems, next
 }
 
-// ensure brings one dependency to the target. A problem is a message for users; an error
-// without a problem ends the reconcile.
+// ensure applies one dependency on the target. A problem is a message for users; an
+// error without a problem ends the reconcile.
 func (c *copies) ensure(ctx context.Context, s *scope, d *plan.Dependency, existing []*unstructured.Unstructured) (reason, problem string, err error) {
 	if reason, problem := plan.ProblemOf(*d, s.resource.Namespace); problem != "" {
 		return reason, problem, nil
@@ -129,7 +129,7 @@ func (c *copies) deleteExcess(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	if len(s.dependencies) == 0 { // hasCopies need not remember copies any more
+	if len(s.dependencies) == 0 { // there are no copies left for hasCopies
 		meta.RemoveStatusCondition(&s.resource.Status.Conditions, v1alpha1.SecretsReady)
 	}
 	return nil
@@ -228,7 +228,7 @@ func (c *copies) writeCopy(ctx context.Context, s *scope, d *plan.Dependency, ob
 		return c.foreignCopy(s, d, observed)
 	}
 	if observed != nil && len(plan.DifferingPaths(desired.Object, observed.Object)) == 0 {
-		return "", "", nil // the only differences are additions by others
+		return "", "", nil // the only differences are fields that others added
 	}
 	if err := c.send(ctx, s, desired, observed); err != nil {
 		return s.copyError(d, err)
@@ -296,7 +296,7 @@ func (c *copies) send(ctx context.Context, s *scope, desired, observed *unstruct
 			}
 		} else {
 			options = append(options, client.ForceOwnership)
-			desired.SetUID(observed.GetUID()) // this object, and no other of its name
+			desired.SetUID(observed.GetUID()) // only this object, and no other object of its name
 			if plan.DigestOf(observed) == plan.DigestOf(desired) {
 				reason = reasonReverted
 				c.memory.Writes.Update(observed.GetUID(), func(w *memory.LastWrite) { w.RecordRevert(time.Now()) })
@@ -313,7 +313,7 @@ func (c *copies) send(ctx context.Context, s *scope, desired, observed *unstruct
 		}
 	}
 	if apierrors.IsConflict(err) {
-		return reconciler.RequeueAfter(cacheLag) // it was created, or replaced, since it was read
+		return reconciler.RequeueAfter(cacheLag) // another writer created or replaced the copy after it was read
 	}
 	if err == nil {
 		s.logWrite(ctx, "Applied copy to target", desired, "reason", reason)
@@ -370,7 +370,7 @@ func (c *copies) waitForDependency(ctx context.Context, s *scope, d *plan.Depend
 	key := types.NamespacedName{Namespace: s.resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
 	reader, synced, err := s.connection.Informer(gvk)
 	if err != nil || !synced {
-		return "", "", reconciler.ErrDone // list has asked for the informer a moment ago
+		return "", "", reconciler.ErrDone // list requested the informer a moment ago
 	}
 	existing, err := reader.ListForResource(ctx, gvk, key)
 	if err != nil {
@@ -393,7 +393,7 @@ func (c *copies) waitForDependency(ctx context.Context, s *scope, d *plan.Depend
 	case failed:
 		return v1alpha1.ReasonDependencyMissing, fmt.Sprintf("%s %s is propagated on its own, and failed: %s", d.Kind, d.Name, synchronized.Message), reconciler.ErrDone
 	case exists:
-		return "", "", reconciler.ErrDone // its revision is about to be written; Pods are replaced once
+		return "", "", reconciler.ErrDone // its revision is written in a moment; Pods are replaced only once
 	}
 	return v1alpha1.ReasonApplying, fmt.Sprintf("%s %s is propagated on its own, and is not on target %s yet", d.Kind, d.Name, s.target.Name), reconciler.ErrDone
 }

@@ -70,7 +70,7 @@ func (c *remover) withdrawObject(ctx context.Context, s *scope) error {
 	return reconciler.ErrDone
 }
 
-// reportDeletionWait reports the cause for which a deletion waits, with one event.
+// reportDeletionWait reports the reason why a deletion waits, with one event.
 func (s *scope) reportDeletionWait(message string) {
 	if s.skipStatus { // the queue of the other target reports it
 		return
@@ -90,11 +90,11 @@ func foreignFinalizers(object *unstructured.Unstructured) string {
 	}), ", ")
 }
 
-// deleteObject deletes the object from the target. It tells whether the object had been
+// deleteObject deletes the object from the target. It tells whether the object was
 // deleted or replaced before.
 func (c *remover) deleteObject(ctx context.Context, s *scope) (gone bool, err error) {
 	if s.observed.GetDeletionTimestamp() != nil {
-		return false, nil // an event of the watch reports its end
+		return false, nil // the watch reports the end of the deletion
 	}
 	policy, err := c.propagationPolicy(ctx, s.resource)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *remover) deleteObject(ctx context.Context, s *scope) (gone bool, err er
 	return err != nil, nil
 }
 
-// isGone tells whether a deletion failed because the object did not exist any more, or
-// was another object of its name.
+// isGone tells whether a deletion failed because the object was deleted before, or
+// replaced by another object of its name.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // propagationPolicy returns the policy with which the native object is being deleted. In

@@ -14,7 +14,7 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
-// TestPropagationPolicy is about how the object on the target is deleted.
+// TestPropagationPolicy tests the propagation policy of the deletion on the target.
 func TestPropagationPolicy(t *testing.T) {
 	by := func(apiVersion, kind, name string, finalizers ...string) *v1alpha1.KubernetesApplicationResource {
 		return &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{

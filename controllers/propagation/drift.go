@@ -24,14 +24,14 @@ import (
 )
 
 // With the drift policy Report, a change or deletion by others on the target remains.
-// The object is applied again, as a whole, when the desired object changes: an apply
-// sends the whole object or nothing.
+// The whole object is applied again when the desired object changes, because an apply
+// always sends the whole object.
 //
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // readDriftPolicy reads the drift policy of the resource, which validate checked, or of
-// its namespace. While the policy of the namespace is invalid, nothing is applied: that
-// might revert a change that shall remain.
+// its namespace. While the policy of the namespace is invalid, no object is applied: an
+// apply might revert a change that should remain.
 func (c *applier) readDriftPolicy(ctx context.Context, s *scope) error {
 	namespace := plan.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := c.hub.Get(ctx, client.ObjectKey{Name: s.resource.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
@@ -50,8 +50,8 @@ func (c *applier) readDriftPolicy(ctx context.Context, s *scope) error {
 	return reconciler.ErrDone
 }
 
-// detectDrift returns the fields that others changed in an object that is otherwise as
-// it was applied. It computes the drift once for each change.
+// detectDrift returns the fields that others changed, if the desired object is
+// unchanged since the last apply. It computes the drift once for each change.
 func (c *applier) detectDrift(ctx context.Context, s *scope) ([]v1alpha1.Drift, error) {
 	state := plan.ObservedDigest(s.observed, plan.DifferingPaths(s.desired.Object, s.observed.Object))
 	last := c.memory.Writes.GetOn(s.target, s.resource.UID)
@@ -80,8 +80,8 @@ func (c *applier) detectDrift(ctx context.Context, s *scope) ([]v1alpha1.Drift, 
 }
 
 // computeDrift applies the object as a dry run. The fields that this would change have
-// drifted. Fields that the target itself changes in an apply are no drift, and neither
-// are fields that are left to an autoscaler.
+// drifted. Fields that the target itself changes in an apply have not, and neither have
+// fields that are left to an autoscaler.
 func (c *applier) computeDrift(ctx context.Context, s *scope) ([]v1alpha1.Drift, error) {
 	live, err := s.getLive(ctx)
 	if err != nil {
@@ -100,16 +100,16 @@ func (c *applier) computeDrift(ctx context.Context, s *scope) ([]v1alpha1.Drift,
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return nil, reconciler.RequeueAfter(cacheLag) // it was replaced since it was read
+		return nil, reconciler.RequeueAfter(cacheLag) // another writer replaced the object after it was read
 	case clusters.IsUnreachable(err):
 		return nil, s.probeIfUnreachable(err)
-	case err != nil: // a target that refuses the dry run shows no more than the object
+	case err != nil: // the refusal of the dry run would not show more
 		result = s.desired
 	}
 	if now, err := s.getLive(ctx); err != nil {
 		return nil, err
 	} else if now.GetResourceVersion() != live.GetResourceVersion() {
-		return nil, reconciler.RequeueAfter(cacheLag) // a write of a controller there would look like drift
+		return nil, reconciler.RequeueAfter(cacheLag) // the write of a controller on the target would look like drift
 	}
 	return plan.DriftsOf(plan.Differences(plan.AppliedFields(result), plan.AppliedFields(live)), owners, policies.IsSecret(s.desired)), nil
 }
@@ -143,8 +143,8 @@ func (s *scope) reportDrift(now []v1alpha1.Drift) {
 	}
 }
 
-// deletedOnTarget tells whether an absent object was deleted on the target, and the drift
-// policy only reports that. Otherwise the object was not applied yet as it is desired.
+// deletedOnTarget tells whether an absent object was deleted on the target, and the
+// drift policy is Report. Otherwise the desired object has not been applied yet.
 func (s *scope) deletedOnTarget() bool {
 	if s.driftPolicy != v1alpha1.DriftReport || s.resource.Status.Target != s.target.Name || s.isMoving() {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// TestReportDrift reports the drift of several reconciles, one after another.
+// TestReportDrift reports the drift of several reconciles in sequence.
 func TestReportDrift(t *testing.T) {
 	at := func(path, observed string) v1alpha1.Drift {
 		return v1alpha1.Drift{Path: path, Observed: observed, FirstSeenTime: metav1.NewTime(time.Unix(1, 0))}

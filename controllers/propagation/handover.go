@@ -20,11 +20,11 @@ import (
 )
 
 // The objects of a hub that was restored from a backup have other UIDs. They are
-// restored in any order, and without owner references in some backups. So a resource
+// restored in any order, and in some backups without owner references. So a resource
 // may name an owner that does not exist, and is then garbage-collected; or it names no
-// owner. When the owner is restored, another resource of the same name is created for
-// it. That resource takes over the object on the target: the object is neither deleted
-// nor created anew.
+// owner. When the owner is restored, a new resource of the same name is created for it.
+// The new resource takes over the object on the target: the object is neither deleted
+// nor created again.
 //
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get
 
@@ -52,8 +52,9 @@ func (c *Controller) checkOwner(ctx context.Context, s *scope) error {
 	return reconciler.RequeueAfter(pollInterval)
 }
 
-// leaveToSuccessor removes the finalizer of a resource that is being deleted, and leaves
-// the object to the next resource of its owner. It tells whether it did.
+// leaveToSuccessor removes the finalizer of a resource that is being deleted, and
+// leaves the object to the next resource of its owner. It returns false if there is no
+// such owner.
 func (c *remover) leaveToSuccessor(ctx context.Context, s *scope) (bool, error) {
 	if !s.writtenByPredecessor() || s.resource.Spec.LeavingTargetRef != nil {
 		return false, nil
@@ -75,8 +76,8 @@ func (s *scope) keepForSuccessor(missing string) {
 		policies.RemoteObjectName(s.resource), s.target.Name, missing)})
 }
 
-// missingOwner names the owner of a resource, if the owner does not exist, or if another
-// object of its name exists that gets the same resource. Otherwise it returns "".
+// missingOwner returns the name of a resource's owner if the owner does not exist, or
+// if another object of its name gets the same resource. Otherwise it returns "".
 func (c *base) missingOwner(ctx context.Context, resource *v1alpha1.KubernetesApplicationResource) (string, error) {
 	ref := metav1.GetControllerOf(resource)
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
@@ -90,7 +91,7 @@ func (c *base) missingOwner(ctx context.Context, resource *v1alpha1.KubernetesAp
 	case gvk.GroupKind() == v1alpha2.GroupVersion.WithKind("KubernetesApplication").GroupKind():
 		owner = &v1alpha2.KubernetesApplication{}
 	default:
-		return "", nil // of a kind that Portico does not read
+		return "", nil // an owner of a kind that Portico does not read
 	}
 	name := fmt.Sprintf("the %s %s", ref.Kind, ref.Name)
 	err := c.live.Get(ctx, client.ObjectKey{Namespace: resource.Namespace, Name: ref.Name}, owner)

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
-// TestMissingOwner is about resources whose owners had the UID "old".
+// TestMissingOwner tests resources whose owners had the UID "old".
 func TestMissingOwner(t *testing.T) {
 	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, v1alpha2.AddToScheme, appsv1.AddToScheme)
 	deployment := func(uid types.UID, schedule string) client.Object {

@@ -12,7 +12,7 @@ import (
 
 const testHub = "hub-1"
 
-// resourceWith returns a resource with a template, which is given as YAML.
+// resourceWith returns a resource with a template in YAML.
 func resourceWith(t testing.TB, template string) *v1alpha1.KubernetesApplicationResource {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(template))

@@ -33,8 +33,8 @@ func IndexPrerequisite(object client.Object) []string {
 	return policies.PrerequisiteKeys(resource)
 }
 
-// TargetIndex finds resources by the names of the targets they are on: theirs,
-// and the one they are leaving.
+// TargetIndex finds resources by the names of their targets: the current one, and the
+// one that they leave.
 const TargetIndex = policies.TargetIndex
 
 // IndexTarget is TargetIndex's function.

@@ -21,24 +21,26 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// A resource moves in three steps, each of which may be repeated:
+// A resource moves in three steps. Each step may be repeated:
 //
-//  1. It gets another target, and a reference to the one it leaves. The queue of the new
-//     target applies the object there. The status is still that of the old target.
+//  1. The resource gets a new target, and a reference to the old one. The queue of the
+//     new target applies the object there. The status is still that of the old target.
 //  2. The object is ready on the new target. The status is that of the new target.
-//  3. All resources of the application have done step 2. The queue of the old target
-//     deletes the object there. So a Service remains until its Deployment runs on the
-//     new target, and an old target that hangs delays step 3 alone.
+//  3. All resources of the application have completed step 2. The queue of the old target
+//     deletes the object there.
+//
+// So a Service remains until its Deployment runs on the new target, and an old target
+// that hangs only delays step 3.
 
 // waitForApplication ends a reconcile on the old target while a resource of the
-// application is not ready on the new one. A resource that is being deleted, or whose
-// object is orphaned, does not wait.
+// application is not ready on the new target. A resource that is being deleted, or
+// whose object is orphaned, does not wait.
 func (c *remover) waitForApplication(ctx context.Context, s *scope) error {
 	if s.resource.DeletionTimestamp != nil || orphansObject(s.resource) {
 		return nil
 	}
 	if to := s.resource.Spec.TargetRef; to != nil && !c.isApplicationReadyOn(s.resource, to.Name) {
-		return reconciler.RequeueAfter(pollInterval) // nothing was read yet
+		return reconciler.RequeueAfter(pollInterval) // the object has not been read yet
 	}
 	// The cache may not have a move back to the old target yet.
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(s.resource), s.resource)
@@ -56,7 +58,7 @@ func (c *remover) waitForApplication(ctx context.Context, s *scope) error {
 		return fmt.Errorf("reading target %s: %w", s.target, err)
 	}
 	if target.DeletionTimestamp != nil && policies.HasReleaseAnnotation(target) {
-		return reconciler.ErrDone // the object is left behind; the reference to the target is about to be removed
+		return reconciler.ErrDone // the object is left behind; the reference to the target is removed in a moment
 	}
 	to := s.resource.Spec.TargetRef.Name
 	if s.resource.Status.Target != to || !c.isApplicationReadyOn(s.resource, to) {
@@ -72,8 +74,8 @@ func (c *remover) isApplicationReadyOn(resource *v1alpha1.KubernetesApplicationR
 	return !member || c.memory.Progress.AllReadyOn(types.NamespacedName{Namespace: resource.Namespace, Name: name}, target)
 }
 
-// isSameOnNewTarget tells whether the object is also the one on the new target: both
-// targets are the same cluster, which was published twice.
+// isSameOnNewTarget tells whether the new target has the same object, because both
+// targets publish the same cluster.
 func (c *remover) isSameOnNewTarget(ctx context.Context, s *scope) (bool, error) {
 	if !s.state.Owned() || s.resource.Spec.TargetRef == nil || s.resource.DeletionTimestamp != nil || orphansObject(s.resource) {
 		return false, nil

@@ -30,7 +30,7 @@ import (
 	"github.com/portico-io/portico/policies/credentials"
 )
 
-// lister is as much of a cache as the steps of a move need.
+// lister is a cache with the methods that a move needs.
 type lister struct {
 	cache.Cache
 	reader client.Reader
@@ -52,8 +52,8 @@ func controllerOn(t *testing.T, objects ...client.Object) *Controller {
 	}, lister{reader: hub})
 }
 
-// moving is a resource of application shop, on its way from one target to
-// another; shown is the target that its status speaks of.
+// moving returns a resource of application shop that moves between targets. shown is
+// the target in its status.
 func moving(name, from, to, shown string) *v1alpha1.KubernetesApplicationResource {
 	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team-a", Name: name, Labels: map[string]string{v1alpha1.ApplicationLabel: "shop"},
@@ -76,7 +76,7 @@ func published(name string, edits ...func(*v1alpha1.KubernetesTarget)) *v1alpha1
 	return out
 }
 
-// TestWaitForApplication asks whether "web" may be deleted on target old.
+// TestWaitForApplication tests whether "web" may be deleted on target old.
 func TestWaitForApplication(t *testing.T) {
 	deleted := func(o client.Object) {
 		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1e9, 0)})
@@ -95,7 +95,7 @@ func TestWaitForApplication(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		web    *v1alpha1.KubernetesApplicationResource
-		cached *v1alpha1.KubernetesApplicationResource // when the cache is behind
+		cached *v1alpha1.KubernetesApplicationResource // set if the cache is behind
 		others []client.Object
 		want   error
 	}{
@@ -137,7 +137,8 @@ func TestWaitForApplication(t *testing.T) {
 	}
 }
 
-// TestScheduledMessage says where a resource of application shop is, seen from target new.
+// TestScheduledMessage describes the targets of a resource of application shop on
+// target new.
 func TestScheduledMessage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resource *v1alpha1.KubernetesApplicationResource
@@ -154,8 +155,8 @@ func TestScheduledMessage(t *testing.T) {
 	}
 }
 
-// connected is a connection to a target that knows ConfigMaps, which have
-// namespaces, and Namespaces, which have none.
+// connected returns a connection to a target that serves ConfigMaps, which are
+// namespaced, and Namespaces, which are not.
 func connected(t *testing.T, c *Controller, target types.NamespacedName) *clusters.TargetConnection {
 	t.Helper()
 	answers := map[string]any{
@@ -173,7 +174,7 @@ func connected(t *testing.T, c *Controller, target types.NamespacedName) *cluste
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer) // the client says what is wrong
+		_ = json.NewEncoder(w).Encode(answer) // the client reports an encoding error
 	}))
 	t.Cleanup(server.Close)
 	config := clusters.ConnectionConfig{Connection: &credentials.Connection{Config: &rest.Config{Host: server.URL}, AddressRules: credentials.AddressRules{AllowLocal: true}}, Digest: "1"}
@@ -190,14 +191,14 @@ func connected(t *testing.T, c *Controller, target types.NamespacedName) *cluste
 	return connection
 }
 
-// TestCheckAllowed asks a target whether it lets an object in that is not there yet.
+// TestCheckAllowed tests whether a target allows an object that it does not have yet.
 func TestCheckAllowed(t *testing.T) {
 	cases := map[string]struct {
 		reason, template string
 		allow            *v1alpha1.Allowance
 		deleted          bool       // the target
-		state            plan.State // of the object there; absent by default
-		want             string     // of condition Synced; empty when it is let in
+		state            plan.State // of the object; absent by default
+		want             string     // the message of condition Synced; empty if the object is allowed
 	}{
 		"Open":      {reason: "By default, what has a namespace may come.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`},
 		"System":    {reason: "But not to the cluster's own.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`, want: "target eu-1 does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},

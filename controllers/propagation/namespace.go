@@ -22,8 +22,8 @@ import (
 )
 
 // keepNamespaceInUse keeps a Namespace with objects of others on the target, and tells
-// whether it did. If the namespace of the resource is being deleted on the hub, no user
-// can decide any more: the Namespace is released.
+// whether it did. If the namespace of the resource is being deleted on the hub, users
+// can no longer decide: then the Namespace is released.
 func (c *remover) keepNamespaceInUse(ctx context.Context, s *scope) (bool, error) {
 	if policies.NamespaceOf(s.resource) == "" || s.observed == nil || s.observed.GetDeletionTimestamp() != nil || policies.HasForceAnnotation(s.resource) {
 		return false, nil

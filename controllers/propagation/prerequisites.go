@@ -16,7 +16,7 @@ import (
 // All resources of an application are sent at once. Two kinds of objects wait for
 // another object of the application: an object waits for its namespace, and a custom
 // resource for the definition of its kind. A change of the awaited resource enqueues
-// the waiting ones, so that the target gets no requests in vain.
+// the waiting ones, so that there are no useless requests to the target.
 
 // prerequisiteResource returns the resource of the same application that creates a
 // prerequisite of the object, or nil. It may have no target yet: it gets the same one.

@@ -10,7 +10,8 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler"
 )
 
-// TestWaitForResource fails with what it waits for, and not before.
+// TestWaitForResource: a resource fails if the awaited resource has failed, and not
+// earlier.
 func TestWaitForResource(t *testing.T) {
 	first := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: "space"}}
 	for state, want := range map[v1alpha1.ResourceState]v1alpha1.ResourceState{

@@ -35,7 +35,7 @@ import (
 
 // Options of the controller.
 type Options struct {
-	// HubID marks this hub's objects on the targets.
+	// HubID is the identity of this hub. It marks the hub's objects on the targets.
 	HubID string
 	// AllowDefaults apply to targets without spec.allow.
 	AllowDefaults policies.AllowDefaults
@@ -128,7 +128,7 @@ func (c *Controller) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	c.enqueuer.Queues.Start(ctx) // only now progress counts all members of each application
+	c.enqueuer.Queues.Start(ctx) // now progress counts all members of each application
 	c.observer.metrics.Started.Store(true)
 	<-ctx.Done()
 	return nil
@@ -262,7 +262,7 @@ func (c *Controller) patchStatus(ctx context.Context, s *scope) error {
 	}
 	c.memory.Writes.Update(s.resource.UID, func(w *memory.LastWrite) { w.StatusVersion = s.resource.ResourceVersion })
 	if !plan.RefersTo(s.resource.Spec.TargetRef, s.target) {
-		c.enqueuer.Enqueue(s.resource, false) // it was moved meanwhile, and the status is of the old target
+		c.enqueuer.Enqueue(s.resource, false) // the resource was moved in the meantime, and the status is of the old target
 	}
 	s.events = append(events.OfConditions(s.before.Status.Conditions, s.resource.Status.Conditions), s.events...)
 	return nil

@@ -29,7 +29,7 @@ import (
 
 var eu1 = types.NamespacedName{Namespace: "team-a", Name: "eu-1"}
 
-// placed returns a resource on target eu-1, which was not propagated yet.
+// placed returns a resource on target eu-1 that has not been propagated.
 func placed(t *testing.T, edits ...func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
 	t.Helper()
 	out := resourceWith(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}}`)
@@ -44,7 +44,7 @@ func deletedNow(r *v1alpha1.KubernetesApplicationResource) {
 	r.DeletionTimestamp, r.Finalizers = &metav1.Time{Time: time.Unix(1e9, 0)}, []string{v1alpha1.PropagationFinalizer}
 }
 
-// TestSteps shows the order of the steps for each state of a resource.
+// TestSteps tests the order of the steps for each state of a resource.
 func TestSteps(t *testing.T) {
 	cases := map[string]struct {
 		resource *v1alpha1.KubernetesApplicationResource
@@ -74,7 +74,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestReconcile shows the result and the status of reconciles that do not reach a target.
+// TestReconcile tests the result and the status of reconciles that do not reach a
+// target.
 func TestReconcile(t *testing.T) {
 	refused := apierrors.NewInternalError(errors.New("etcd"))
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "settings", errors.New("changed"))
@@ -82,7 +83,7 @@ func TestReconcile(t *testing.T) {
 		reason    string
 		resource  *v1alpha1.KubernetesApplicationResource
 		fails     func(reconcilertest.Request) error
-		version   string // of the last status, as this process remembers it
+		version   string // of the last status in the memory of this process
 		err       error
 		terminal  bool
 		requeued  bool
@@ -139,7 +140,7 @@ type recorder struct{}
 
 func (*recorder) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
 
-// TestEnsureFinalizer does not let an object be applied for a resource that is gone.
+// TestEnsureFinalizer: the object of a deleted resource is not applied.
 func TestEnsureFinalizer(t *testing.T) {
 	resource := placed(t)
 	c := controllerOn(t) // without the resource

@@ -20,7 +20,7 @@ import (
 // Orphan.
 func (c *remover) releaseObject(ctx context.Context, s *scope) error {
 	if s.resource.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(s.resource, v1alpha1.PropagationFinalizer) {
-		return reconciler.ErrDone // it was released, and has the finalizers of others
+		return reconciler.ErrDone // the object is released, and the resource has finalizers of others
 	}
 	if lostNativeObject(s.resource) && s.writtenByPredecessor() {
 		s.keepForSuccessor("the object")
@@ -28,7 +28,7 @@ func (c *remover) releaseObject(ctx context.Context, s *scope) error {
 		return err
 	}
 	if s.resource.Spec.LeavingTargetRef != nil {
-		return reconciler.ErrDone // it is released on the other target, too
+		return reconciler.ErrDone // the object on the other target is released, too
 	}
 	if err := c.writer.RemoveFinalizer(ctx, s.resource, v1alpha1.PropagationFinalizer); err != nil {
 		return err

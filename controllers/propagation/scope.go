@@ -30,8 +30,8 @@ type scope struct {
 	// connection leads to the target, and reader reads its cache of the object's kind.
 	connection *clusters.TargetConnection
 	reader     clusters.Reader
-	// kindGone says that the target does not serve the kind any more, so that the
-	// object is gone as well.
+	// kindGone means that the target no longer serves the kind, so that the object is
+	// gone as well.
 	kindGone bool
 	// content is the content of a Secret or ConfigMap that is propagated under its own
 	// name. The template of its resource does not have it.
@@ -45,15 +45,15 @@ type scope struct {
 	excessCopies []*unstructured.Unstructured
 	// events are emitted after the status is written.
 	events []events.Event
-	// skipStatus says that this reconcile does not write the status.
+	// skipStatus means that this reconcile does not write the status.
 	skipStatus bool
 }
 
 // pollInterval is the interval, jittered, at which the object of another owner is read
-// again. The caches hold only our objects, so no event reports its deletion.
+// again. The caches only have objects of this hub, so no event reports its deletion.
 const pollInterval = 20 * time.Second
 
-// cacheLag is the time until a cache has a write of ours.
+// cacheLag is the time after which a cache has a write of this process.
 const cacheLag = 20 * time.Millisecond
 
 // setFenceConflict reports that another Portico with the identity of this hub writes to
@@ -101,7 +101,7 @@ func (s *scope) logOutcome(ctx context.Context) {
 	}
 }
 
-// isMoving tells whether a resource moves to the target, and was not ready there yet.
+// isMoving tells whether a resource moves to the target, and is not ready there yet.
 func (s *scope) isMoving() bool {
 	return s.resource.Spec.LeavingTargetRef != nil && s.resource.Status.Target != s.target.Name
 }

@@ -69,8 +69,8 @@ func (c *sources) resolveContent(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// readContent reads the content, and checks once more that the resource may have it: for
-// the object that was read, not for the one in the cache.
+// readContent reads the content. It checks again that the resource may have it, with
+// the read object instead of the cached one.
 func (c *sources) readContent(ctx context.Context, s *scope, d *plan.Dependency) error {
 	if err := c.read(ctx, memory.SourceKey{Kind: d.Kind, Namespace: s.resource.Namespace, Name: d.Name}, d); err != nil {
 		return err
@@ -83,16 +83,17 @@ func (c *sources) readContent(ctx context.Context, s *scope, d *plan.Dependency)
 }
 
 // withholdContent ends a reconcile that may not send the content. The object on the
-// target remains: mostly its native object stops being remote, or is being deleted.
+// target remains: in most cases its native object loses the label, or is being deleted.
 func (s *scope) withholdContent(denied string) error {
 	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, denied+", so nothing of it is sent")
 	return reconciler.ErrDone
 }
 
-// setContentRevision puts the digest of the content, and the number of its changes, into
-// an annotation of the desired object. The number is also in the status of the resource,
-// for Pods that are replaced after a change. The digest is not: its key is the UID of the
-// native object, which readers of resources may know, and so they could test guesses.
+// setContentRevision writes the digest of the content, and the number of its changes,
+// into an annotation of the desired object. The number is also in the status of the
+// resource, for Pods that are replaced after a change. The digest is not: its key is
+// the UID of the native object, which readers of resources may know, and so they could
+// test guesses.
 func (s *scope) setContentRevision() error {
 	revision, digest := plan.ContentRevisionOf(s.observed)
 	if revision = max(revision, s.resource.Status.ContentRevision); s.observed != nil && digest != s.content.Digest {
@@ -105,7 +106,7 @@ func (s *scope) setContentRevision() error {
 	return plan.SetDigest(s.desired)
 }
 
-// recordContentRevision records in the status the revision that was applied.
+// recordContentRevision records the applied revision in the status.
 func (c *sources) recordContentRevision(_ context.Context, s *scope) error {
 	if s.content != nil {
 		s.resource.Status.ContentRevision = s.revision

@@ -18,7 +18,7 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler"
 )
 
-// This file has every request to a target, and logs each write with its reason.
+// All requests to a target are in this file. Each write is logged with its reason.
 
 // callTarget makes a request within the timeout of the target.
 func (s *scope) callTarget(ctx context.Context, request func(context.Context) error) error {
@@ -44,7 +44,7 @@ func (s *scope) getLive(ctx context.Context) (*unstructured.Unstructured, error)
 	return live, nil
 }
 
-// requestApply applies the desired object, and returns the object as it is then.
+// requestApply applies the desired object, and returns the resulting object.
 func (s *scope) requestApply(ctx context.Context, with plan.ApplyOptions, more ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	object, force := plan.ApplyRequest(s.desired, s.observed, s.state, with)
 	options := append([]client.ApplyOption{client.FieldOwner(v1alpha1.PropagationManager)}, more...)
@@ -56,8 +56,8 @@ func (s *scope) requestApply(ctx context.Context, with plan.ApplyOptions, more .
 	})
 }
 
-// createNamespace creates the namespace of the object. Portico does not own it after
-// that, because it may get objects of others.
+// createNamespace creates the namespace of the object. Portico does not own it
+// afterwards, because it may get objects of others.
 func (s *scope) createNamespace(ctx context.Context) error {
 	namespace := plan.NamespaceObject(s.desired)
 	err := s.callTarget(ctx, func(ctx context.Context) error {
@@ -69,7 +69,8 @@ func (s *scope) createNamespace(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(err)
 }
 
-// deleteOnTarget deletes an object as it was read, and no other object of its name.
+// deleteOnTarget deletes an object if it did not change since it was read. It deletes
+// no other object of its name.
 func (s *scope) deleteOnTarget(ctx context.Context, object *unstructured.Unstructured, reason string, options ...client.DeleteOption) error {
 	options = append(options, client.Preconditions{UID: ptr.To(object.GetUID())})
 	err := s.callTarget(ctx, func(ctx context.Context) error {
@@ -88,7 +89,7 @@ func (s *scope) logWrite(ctx context.Context, message string, object *unstructur
 	}
 }
 
-// reportRefusal reports the answer of a target that refused a request.
+// reportRefusal reports the error of a target that refused a request.
 func (s *scope) reportRefusal(err error) error {
 	if errors.Is(err, clusters.ErrFenced) {
 		return err
@@ -111,9 +112,8 @@ func (s *scope) probeIfUnreachable(err error) error {
 	return err
 }
 
-// retryOtherVersion ends the reconcile when the target answered that it does not serve
-// the version of a kind any more: the object may still exist. The next reconcile uses
-// another version.
+// retryOtherVersion ends the reconcile if the target no longer serves the version of a
+// kind, because the object may still exist. The next reconcile uses another version.
 func (s *scope) retryOtherVersion(err error, object *unstructured.Unstructured) error {
 	if !clusters.IsVersionNotServed(err) {
 		return nil

@@ -29,8 +29,8 @@ type OrphaningOwners struct {
 	byKey map[types.NamespacedName]types.UID
 }
 
-// Handler remembers and queues an owner when its event arrives: garbage collection
-// may remove the object before a worker reads it.
+// Handler records and queues an owner when its event arrives, because garbage
+// collection may remove the object before a worker reads it.
 func (o *OrphaningOwners) Handler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	remember := func(object client.Object, q queue) {
@@ -60,8 +60,8 @@ func (o *OrphaningOwners) UID(key types.NamespacedName) (types.UID, bool) {
 	return uid, ok
 }
 
-// Forget ends the memory of an owner. One of the same name that was deleted since is
-// still remembered.
+// Forget removes the record of an owner. The record of another owner of the same name
+// is kept.
 func (o *OrphaningOwners) Forget(key types.NamespacedName, uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,8 +70,8 @@ func (o *OrphaningOwners) Forget(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// ForgetGone ends the memory of an owner that does not exist, and that has no dependents
-// without it.
+// ForgetGone removes the record of an owner that does not exist, and that has no
+// dependents.
 func (o *OrphaningOwners) ForgetGone(key types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,7 +82,7 @@ func (o *OrphaningOwners) ForgetGone(key types.NamespacedName) {
 func (w Writer) RemoveOwner(ctx context.Context, object client.Object, owner types.UID) error {
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		return nil // no object of an API
+		return nil // the type of the object is not registered
 	}
 	object.SetOwnerReferences(slices.DeleteFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner }))
 	_, err := w.Patch(ctx, before, object, "removing the owner of")

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Updated passes the updates that changed reports, and every other event. An object
-// of another type than T passes.
+// Updated passes the updates for which changed returns true, and every other event. An
+// object of another type than T passes.
 func Updated[T client.Object](changed func(before, after T) bool) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(T)
@@ -17,12 +17,12 @@ func Updated[T client.Object](changed func(before, after T) bool) predicate.Pred
 	}}
 }
 
-// UpdatedOnly passes the updates that changed reports, and no other event.
+// UpdatedOnly passes the updates for which changed returns true, and no other event.
 func UpdatedOnly[T client.Object](changed func(before, after T) bool) predicate.Predicate {
 	return predicate.And(onlyUpdates, Updated(changed))
 }
 
-// Deleted passes deletions alone.
+// Deleted passes only deletions.
 func Deleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -42,8 +42,8 @@ func DeletionStarted(before, after client.Object) bool {
 	return before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
 }
 
-// IntentChanged tells an update of a user's intent from one of the status: generation,
-// labels, annotations, or the start of the deletion changed.
+// IntentChanged distinguishes an update by a user from an update of the status: the
+// generation, labels, annotations or the start of the deletion changed.
 func IntentChanged(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() ||
 		DeletionStarted(before, after) ||

@@ -30,7 +30,7 @@ type requeueAfter time.Duration
 func (r requeueAfter) Error() string { return "requeue after " + time.Duration(r).String() }
 
 // RequeueAfter returns the error with which a step ends a reconcile that runs again
-// after a delay, because no event tells when it can go on.
+// after a delay, because no event starts it.
 func RequeueAfter(delay time.Duration) error { return requeueAfter(delay) }
 
 // Run runs the steps in order until one of them returns an error. It then calls
@@ -61,8 +61,8 @@ func Run[S any](ctx context.Context, scope S, steps []Step[S], finish func(conte
 	return reconcile.Result{}, errors.Join(ended, err)
 }
 
-// LogValuer is a scope that knows more about its object as its steps run: every line
-// that a step writes to the log has these keys and values.
+// LogValuer is a scope whose steps find out more about its object: every line that a
+// step writes to the log has these keys and values.
 type LogValuer interface {
 	LogValues() []any
 }
@@ -103,8 +103,7 @@ func outcome(err error) string {
 	return "done"
 }
 
-// Result turns the error that ended the steps of a reconcile into the answer of that
-// reconcile.
+// Result converts the error that ended the steps to the result of the reconcile.
 func Result(ended error) (reconcile.Result, error) {
 	if !IsEnd(ended) {
 		return reconcile.Result{}, ended

@@ -17,7 +17,7 @@ func TestRun(t *testing.T) {
 	failure, unwritten := errors.New("failure"), errors.New("unwritten")
 	cases := map[string]struct {
 		reason string
-		ends   error // of the second of three steps
+		ends   error // the error of the second of three steps
 		finish error
 		ran    []string
 		logged []string
@@ -85,7 +85,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunWithoutFinish is about a reconciler that has no status.
+// TestRunWithoutFinish runs a reconciler without a status.
 func TestRunWithoutFinish(t *testing.T) {
 	step := Step[int]{Name: "wait", Run: func(context.Context, int) error { return RequeueAfter(time.Second) }}
 	if result, err := Run(t.Context(), 0, []Step[int]{step}, nil); err != nil || result.RequeueAfter != time.Second {
@@ -93,7 +93,7 @@ func TestRunWithoutFinish(t *testing.T) {
 	}
 }
 
-// named is a scope whose name is known after its first step.
+// named is a scope with a name that its first step sets.
 type named struct{ name string }
 
 func (n *named) LogValues() []any { return []any{"name", n.name} }

@@ -39,9 +39,9 @@ type options struct {
 	action   string
 }
 
-// Unlocked sends a patch without the resource version. By default a patch fails with
-// a conflict if the object changed since it was read: a merge patch replaces lists as
-// a whole, and a status that is computed from an old copy may emit an event twice.
+// Unlocked sends a patch without the resource version. By default a patch fails with a
+// conflict if the object changed since it was read: a merge patch replaces lists as a
+// whole, and a status that is computed from an old copy may emit an event twice.
 func Unlocked() Option { return func(o *options) { o.unlocked = true } }
 
 // Emit emits the events of changed conditions on an object, after the status was
@@ -57,7 +57,7 @@ func (w Writer) PatchStatus(ctx context.Context, before, after client.Object, op
 		return false, nil
 	}
 	o := newOptions(opts)
-	// The answer replaces after, and a caller may have passed the object of the cache as before.
+	// The response replaces after, and before may be the object in the cache.
 	conditions := conditionsOf(after)
 	err := w.Client.Status().Patch(ctx, after, o.patch(before, after), w.Owner)
 	if err != nil {
@@ -70,9 +70,9 @@ func (w Writer) PatchStatus(ctx context.Context, before, after client.Object, op
 	return true, nil
 }
 
-// Patch writes an object without its status, if it differs from the one before, and
-// tells whether it wrote. doing says for the log and for errors why: "placing". The
-// status in memory stays as it is, because a reconcile writes it at its end.
+// Patch writes an object without its status if it differs from the one before, and
+// tells whether it wrote. doing is the reason in the log and in errors, such as
+// "placing". The status in memory is kept, because a reconcile writes it at its end.
 func (w Writer) Patch(ctx context.Context, before, after client.Object, doing string, opts ...Option) (bool, error) {
 	status := statusOf(after)
 	setStatus(after, statusOf(before))
@@ -87,7 +87,7 @@ func (w Writer) Patch(ctx context.Context, before, after client.Object, doing st
 	return true, nil
 }
 
-// Create creates an object. doing says for the log and for errors why.
+// Create creates an object. doing is the reason in the log and in errors.
 func (w Writer) Create(ctx context.Context, object client.Object, doing string) error {
 	if err := w.Client.Create(ctx, object, w.Owner); err != nil {
 		return w.wrap(doing, object, err)
@@ -96,8 +96,9 @@ func (w Writer) Create(ctx context.Context, object client.Object, doing string) 
 	return nil
 }
 
-// Delete deletes an object as it was read: one that changed since, or that has the
-// same name and another UID, stays. doing says for the log and for errors why.
+// Delete deletes an object if it did not change since it was read. It does not delete
+// an object with the same name and another UID. doing is the reason in the log and in
+// errors.
 func (w Writer) Delete(ctx context.Context, object client.Object, doing string, opts ...client.DeleteOption) error {
 	opts = append([]client.DeleteOption{client.Preconditions{UID: ptr.To(object.GetUID()), ResourceVersion: ptr.To(object.GetResourceVersion())}}, opts...)
 	if err := w.Client.Delete(ctx, object, opts...); err != nil {

@@ -27,7 +27,7 @@ func target(change ...func(*v1alpha1.KubernetesTarget)) *v1alpha1.KubernetesTarg
 	return out
 }
 
-// counted is a writer to a fake hub, which counts the requests it gets.
+// counted returns a writer with a fake hub that counts its requests.
 func counted(t *testing.T, refuse error, objects ...client.Object) (Writer, *int) {
 	t.Helper()
 	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
@@ -77,7 +77,7 @@ func TestPatchStatus(t *testing.T) {
 	}
 }
 
-// TestPatchStatusConflict is about a cache that is behind.
+// TestPatchStatusConflict tests a cache that is behind.
 func TestPatchStatusConflict(t *testing.T) {
 	w, _ := counted(t, nil, target())
 	stale, newer := read(t, w), read(t, w)
@@ -147,7 +147,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestDeleteAsRead is about an object that changed since it was read.
+// TestDeleteAsRead tests an object that changed since it was read.
 func TestDeleteAsRead(t *testing.T) {
 	w, _ := counted(t, nil, target())
 	stale, newer := read(t, w), read(t, w)

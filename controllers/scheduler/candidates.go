@@ -29,7 +29,7 @@ func (r *scheduler) listCandidates(ctx context.Context, s *scope) error {
 	return err
 }
 
-// choose chooses a target. It reads the targets once more, because one may have been
+// choose selects a target. It reads the targets again, because a target may have been
 // cordoned while policies were evaluated. A target that the policies did not see is no
 // candidate.
 func (r *scheduler) choose(ctx context.Context, s *scope) error {

@@ -20,9 +20,9 @@ func condition(u unit, status metav1.ConditionStatus, reason, message string) me
 	}
 }
 
-// scheduled is the condition of a unit on a target. explanation gives the reasons against
-// the other targets. Without one, the condition of the last choice is kept, unless the
-// spec changed since.
+// scheduled returns the condition of a unit on a target. explanation has the reasons
+// against the other targets. If it is empty, the condition of the last choice is kept,
+// unless the spec changed since.
 func scheduled(u unit, target, explanation string) metav1.Condition {
 	known := meta.FindStatusCondition(*u.conditions(), v1alpha1.Scheduled)
 	if explanation == "" && known != nil && known.Reason == v1alpha1.ReasonScheduled && known.ObservedGeneration == u.GetGeneration() {
@@ -35,19 +35,19 @@ func scheduled(u unit, target, explanation string) metav1.Condition {
 	return condition(u, metav1.ConditionTrue, v1alpha1.ReasonScheduled, message)
 }
 
-// unschedulable is the condition of a unit that no target matches.
+// unschedulable returns the condition of a unit that no target matches.
 func unschedulable(u unit, decision targetselection.Decision) metav1.Condition {
 	return condition(u, metav1.ConditionFalse, v1alpha1.ReasonNoMatchingTarget, decision.Message(u.GetNamespace()))
 }
 
-// cannotMove is the condition of a unit that shall leave its target, and that no other
-// target matches.
+// cannotMove returns the condition of a unit that has to leave its target, and that no
+// other target matches.
 func cannotMove(u unit, from string, decision targetselection.Decision) metav1.Condition {
 	return condition(u, metav1.ConditionTrue, v1alpha1.ReasonCannotMove,
 		fmt.Sprintf("%s %s stays on target %s, which it is to leave: %s", u.kind(), u.GetName(), from, decision.Message(u.GetNamespace())))
 }
 
-// denied is the condition of a unit that policies deny.
+// denied returns the condition of a unit that policies deny.
 func denied(u unit, d *engine.Decision) metav1.Condition {
 	reason := v1alpha1.ReasonDeniedByPolicy
 	if decisions.EvaluationFailed(d.Denied) {
@@ -56,9 +56,9 @@ func denied(u unit, d *engine.Decision) metav1.Condition {
 	return condition(u, metav1.ConditionFalse, reason, strings.Join(decisions.Messages(d.Denied), "; "))
 }
 
-// inReview is the condition of a unit whose policies are evaluated in slices. The number
-// of objects is rounded down to a tenth of all, so that the condition is written ten
-// times at most.
+// inReview returns the condition of a unit whose policies are evaluated in slices. The
+// number of objects is rounded down to a tenth of all, so that the condition is written
+// ten times at most.
 func inReview(u unit, review policycheck.Review) metav1.Condition {
 	tenth := max(1, review.Total/10)
 	message := fmt.Sprintf("policies were evaluated for at least %d of %d objects of %s %s", review.Evaluated/tenth*tenth, review.Total, u.kind(), u.GetName())

@@ -61,7 +61,7 @@ func WatchLoad(ctx context.Context, events cache.Informers, load *targetselectio
 	return synced, nil
 }
 
-// LoadSynced tells when a load has counted all objects that existed at the start.
+// LoadSynced tells whether a load has counted all objects that existed at the start.
 type LoadSynced struct{ all []toolscache.InformerSynced }
 
 // Wait waits until the load has counted them.

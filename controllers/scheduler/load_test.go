@@ -30,7 +30,7 @@ import (
 	"github.com/portico-io/portico/policies/targetselection"
 )
 
-// hub is a hub in memory, with the indexes that the manager's cache has.
+// hub returns a fake hub with the indexes of the manager's cache.
 func hub(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := reconcilertest.Scheme(t, corev1.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
@@ -54,8 +54,8 @@ func newApplication(name string, templates ...v1alpha2.ResourceTemplate) *v1alph
 	}
 }
 
-// controller schedules on a hub, with the policies. No event ever reaches its load
-// unless the test sends it.
+// controller returns a controller with policies. Its load only gets the events that the
+// test sends.
 func controller(t testing.TB, hub client.Client, policies ...*policyv1alpha1.Policy) (*applications, *targetselection.Load) {
 	t.Helper()
 	e := engine.New(engine.Options{Timeout: time.Minute})
@@ -66,8 +66,8 @@ func controller(t testing.TB, hub client.Client, policies ...*policyv1alpha1.Pol
 	return &applications{shared}, load
 }
 
-// TestBurst places 500 applications before any event shows one of them, several
-// at a time, while some writes fail.
+// TestBurst places 500 applications before the first event arrives, several at a time.
+// Some writes fail.
 func TestBurst(t *testing.T) {
 	const applications, targets = 500, 5
 	var objects []client.Object
@@ -136,7 +136,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestNoSecondChoice does not choose again by a copy from before its own write.
+// TestNoSecondChoice: the scheduler does not choose again by a copy from before its own
+// write.
 func TestNoSecondChoice(t *testing.T) {
 	stale := newApplication("shop", template("web", "Service"))
 	hub := hub(t, interceptor.Funcs{}, target("eu"), target("us"), stale)
@@ -157,7 +158,7 @@ func TestNoSecondChoice(t *testing.T) {
 	}
 }
 
-// staleClient reads an application as it was.
+// staleClient returns an earlier version of an application.
 type staleClient struct {
 	client.Client
 	app *v1alpha2.KubernetesApplication
@@ -168,7 +169,7 @@ func (s staleClient) Get(_ context.Context, _ client.ObjectKey, object client.Ob
 	return nil
 }
 
-// counting counts the objects that lists return.
+// counting counts the objects in lists.
 type counting struct {
 	client.Client
 	visited int
@@ -187,9 +188,9 @@ func (c *counting) List(ctx context.Context, list client.ObjectList, options ...
 	return err
 }
 
-// TestCost places one more application, and enqueues the applications that wait for a
-// target, among few others and among many. Policies that read the counts of all targets
-// are evaluated once.
+// TestCost places one more application, and enqueues the applications without a target,
+// in a small and in a large namespace. Policies that read the counts of all targets are
+// evaluated once.
 func TestCost(t *testing.T) {
 	cost := func(others int) (placing, waking int) {
 		objects := []client.Object{namespace(), target("eu"), target("us"), newApplication("one-more", template("web", "Service"))}

@@ -1,6 +1,6 @@
-// Package scheduler gives every KubernetesApplication, and every
-// KubernetesApplicationResource that belongs to none, a KubernetesTarget. A unit keeps
-// its target until a user asks to move it.
+// Package scheduler selects a KubernetesTarget for every KubernetesApplication, and for
+// every KubernetesApplicationResource without an application. A unit keeps its target
+// until a user requests a move.
 package scheduler
 
 import (
@@ -28,7 +28,7 @@ type scheduler struct {
 	writer   reconciler.Writer
 	recorder events.Recorder
 	reviews  *policycheck.Reviews
-	// load counts the objects on each target, once it has synced.
+	// load counts the objects on each target. It is valid once it has synced.
 	load          *targetselection.Load
 	synced        *LoadSynced
 	allowDefaults policies.AllowDefaults
@@ -46,7 +46,7 @@ func newScheduler(hub client.Client, recorder events.Recorder, reviews *policych
 type scope struct {
 	unit   unit
 	before unit
-	// from is the target that the unit shall leave, if moving.
+	// from is the target that the unit has to leave, if moving.
 	from   string
 	moving bool
 	// members are the resources of the unit. The cache owns them.
@@ -78,9 +78,9 @@ func (r *scheduler) schedule(ctx context.Context, u unit) (reconcile.Result, err
 	}, r.patchStatus)
 }
 
-// keepTarget ends the reconcile of a unit that needs no choice: it has a target and does
-// not move, it has left the target that it was to leave, or the cache does not show its
-// last placement yet.
+// keepTarget ends the reconcile of a unit that needs no choice: it has a target and
+// does not move, it has left the target that it had to leave, or the cache does not
+// show its last placement yet.
 func (r *scheduler) keepTarget(ctx context.Context, s *scope) error {
 	at := s.unit.target()
 	switch {
@@ -149,8 +149,8 @@ func (r *scheduler) setTarget(ctx context.Context, s *scope, target, explanation
 	return reconciler.ErrDone
 }
 
-// patchStatus writes the status, and emits its changes as events. That a unit cannot move
-// is emitted on its members too, whose users asked for the move.
+// patchStatus writes the status, and emits its changes as events. The event that a unit
+// cannot move is also emitted on its members, whose users requested the move.
 func (r *scheduler) patchStatus(ctx context.Context, s *scope) error {
 	written, err := r.writer.PatchStatus(ctx, s.before.object(), s.unit.object(), reconciler.Emit(r.recorder, s.unit.object(), "Schedule"))
 	if err != nil || !written {

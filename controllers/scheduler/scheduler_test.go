@@ -39,14 +39,14 @@ func namespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"env": "prod"}}}
 }
 
-// member is a resource of application shop without a target.
+// member returns a resource of application shop without a target.
 func member(name string) *v1alpha1.KubernetesApplicationResource {
 	out := newResource(name, "Service")
 	out.Namespace, out.Labels = "a", map[string]string{v1alpha1.ApplicationLabel: "shop"}
 	return &out
 }
 
-// calls records the requests to the hub, and answers one of them with an error.
+// calls records the requests to the hub, and fails one of them.
 type calls struct {
 	log  []string
 	fail string
@@ -75,8 +75,8 @@ func (c *calls) funcs() interceptor.Funcs {
 	})
 }
 
-// TestSteps records the requests of one reconcile, and lets each of them fail. A target
-// that was not written is not counted in the load.
+// TestSteps records the requests of one reconcile, and makes each of them fail. A
+// target that was not written is not counted in the load.
 func TestSteps(t *testing.T) {
 	req := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "a", Name: "shop"}}
 	policy := rego("p", `deny contains {"code": "A", "msg": "no"} if input.namespace.metadata.labels.env != "prod"`)
@@ -134,7 +134,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestReconcile shows the condition of an application, and its target.
+// TestReconcile compares the condition and the target of an application.
 func TestReconcile(t *testing.T) {
 	moving := func(app *v1alpha2.KubernetesApplication, at, from string) *v1alpha2.KubernetesApplication {
 		app.Spec.TargetRef = &v1alpha1.TargetReference{Name: at}
@@ -215,8 +215,8 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// outcome is the target of application shop, with the reason and the message of its
-// condition.
+// outcome returns the target of application shop, with the reason and the message of
+// its condition.
 func outcome(t *testing.T, hub client.Client) string {
 	t.Helper()
 	app := &v1alpha2.KubernetesApplication{}
@@ -234,7 +234,7 @@ func outcome(t *testing.T, hub client.Client) string {
 	return at + " " + c.Reason + " " + c.Message
 }
 
-// evaluations counts how often policies were evaluated.
+// evaluations returns the number of evaluations of policies.
 func evaluations(t *testing.T, evaluator *decisions.Evaluator) int {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -254,8 +254,8 @@ func evaluations(t *testing.T, evaluator *decisions.Evaluator) int {
 	return int(sum)
 }
 
-// TestMembersAreEvaluatedOnce counts the evaluations of a policy for an application that
-// it denies: of all members at first, then only of those for which something changed.
+// TestMembersAreEvaluatedOnce counts the evaluations of a policy for an application
+// that it denies: first for all members, and then only for changed members.
 func TestMembersAreEvaluatedOnce(t *testing.T) {
 	const members = 50
 	objects := []client.Object{namespace(), target("eu"), newApplication("shop")}
@@ -346,7 +346,7 @@ func TestMembersAreEvaluatedOnce(t *testing.T) {
 }
 
 // TestManyMembers places an application that takes many slices. No policy is evaluated
-// twice for a member, the condition is written ten times at most, and members are not
+// twice for a member. The condition is written at most ten times, and members are not
 // written.
 func TestManyMembers(t *testing.T) {
 	const members = 100
@@ -383,7 +383,7 @@ func TestManyMembers(t *testing.T) {
 		if got := outcome(t, hub); !strings.HasPrefix(got, " Progressing policies were evaluated for at least ") {
 			t.Fatal(got)
 		}
-		// Others are placed meanwhile, which policies read.
+		// Other resources, which policies read, are placed in the meantime.
 		r := newResource(fmt.Sprintf("other-%d", reconciles), "Service")
 		r.Namespace, r.Spec.TargetRef = "a", &v1alpha1.TargetReference{Name: "eu"}
 		load.SetResource(&r)

@@ -89,8 +89,8 @@ func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return r.schedule(ctx, resource{read})
 }
 
-// unscheduled lists the units of one kind that have no target, or are to leave theirs:
-// a change of a target or policy may place them.
+// unscheduled lists the units of one kind that have no target, or have to leave it: a
+// change of a target may place them.
 type unscheduled struct {
 	hub     client.Reader
 	newList func() client.ObjectList
@@ -101,7 +101,7 @@ func (u unscheduled) inNamespace(ctx context.Context, target client.Object) []re
 	return u.list(ctx, client.InNamespace(target.GetNamespace()))
 }
 
-// list lists units of all namespaces, unless an option says otherwise.
+// list lists the units of all namespaces, unless an option restricts it.
 func (u unscheduled) list(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := u.newList()
 	options = append(options, client.MatchingFields{policies.UnscheduledIndex: policies.Unscheduled}, client.UnsafeDisableDeepCopy)
@@ -109,7 +109,7 @@ func (u unscheduled) list(ctx context.Context, options ...client.ListOption) []r
 		return nil // the cache has stopped
 	}
 	out := make([]reconcile.Request, 0, meta.LenList(list))
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // no error of the list, nor of this
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error, and so does the list
 		if object, ok := item.(client.Object); ok {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}
@@ -119,7 +119,7 @@ func (u unscheduled) list(ctx context.Context, options ...client.ListOption) []r
 }
 
 // isUnscheduled tells whether an object is a resource that this scheduler places: it
-// belongs to no application, and has no target or is to leave it.
+// has no application, and has no target or has to leave it.
 func isUnscheduled(object client.Object) bool {
 	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
 	if !ok || resource.DeletionTimestamp != nil {

@@ -20,31 +20,32 @@ import (
 	"github.com/portico-io/portico/policies/targetselection"
 )
 
-// unit is an object that is scheduled as a whole: an application, or a resource that
-// belongs to no application.
+// unit is an object that is scheduled as a whole: an application, or a resource without
+// an application.
 type unit interface {
 	client.Object
 	// object returns the API object itself, to be written.
 	object() client.Object
 	copy() unit
-	// kind returns the word for messages.
+	// kind returns the name of the kind in messages.
 	kind() string
 	loadUnit() targetselection.Unit
 	target() *v1alpha1.TargetReference
 	setTarget(name string)
 	conditions() *[]metav1.Condition
-	// members lists the resources that the unit consists of, as they are in the cache.
+	// members lists the resources of the unit from the cache.
 	members(ctx context.Context, hub client.Reader) ([]v1alpha1.KubernetesApplicationResource, error)
 	// complete tells whether the unit can be scheduled with these members.
 	complete(members []v1alpha1.KubernetesApplicationResource) bool
 	// objects returns the objects that the unit sends to its target.
 	objects(members []v1alpha1.KubernetesApplicationResource) []*unstructured.Unstructured
-	// query asks where the unit may run, except on the target that it leaves.
+	// query returns the query for the targets of the unit, except for the target that it
+	// leaves.
 	query(candidates targetselection.Candidates, leave string) (targetselection.Query, error)
-	// application is the application as policies see it.
+	// application returns the application in the input of policies.
 	application() input.Application
-	// reportsTarget tells whether the scheduler writes the condition of a unit that has a
-	// target. Propagation writes that of a resource.
+	// reportsTarget tells whether the scheduler writes the condition of a unit with a
+	// target. Propagation writes the condition of a resource.
 	reportsTarget() bool
 	// setPending writes the state of a unit without a target.
 	setPending()
@@ -75,13 +76,15 @@ func (a application) members(ctx context.Context, hub client.Reader) ([]v1alpha1
 	if err != nil {
 		return nil, fmt.Errorf("listing the resources of application %s: %w", a.Name, err)
 	}
-	// The cache lists in no order. Policies are evaluated in slices, which need one.
+	// The order of the cache is random. Policies are evaluated in slices, which need a
+	// stable order.
 	slices.SortFunc(list.Items, func(a, b v1alpha1.KubernetesApplicationResource) int { return cmp.Compare(a.Name, b.Name) })
 	return list.Items, nil
 }
 
-// complete is false for an application that Portico made for native objects and that has
-// no member yet: its selector is that of its members, and a choice is made once.
+// complete returns false for an application that Portico made for native objects and
+// that has no member yet: it gets the selector from its members, and its target is
+// selected once.
 func (a application) complete(members []v1alpha1.KubernetesApplicationResource) bool {
 	return len(members) > 0 || a.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor
 }
@@ -132,8 +135,8 @@ func (r resource) query(candidates targetselection.Candidates, leave string) (ta
 	return q, terminal(err)
 }
 
-// terminal marks the error of a selector or toleration that only its author can correct.
-// Admission refuses it, but may have been unavailable.
+// terminal marks the error of a selector or toleration that only the user can correct.
+// Admission denies it, but may have been unavailable.
 func terminal(err error) error {
 	if err == nil {
 		return nil
@@ -141,8 +144,8 @@ func terminal(err error) error {
 	return reconcile.TerminalError(err)
 }
 
-// distinct returns the objects of resources and of templates, each once: a template's
-// resource may exist already.
+// distinct returns the objects of resources and of templates, each once, because a
+// template may already have a resource.
 func distinct(members []v1alpha1.KubernetesApplicationResource, templates []v1alpha2.ResourceTemplate) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	seen := map[string]bool{}
@@ -167,8 +170,8 @@ func distinct(members []v1alpha1.KubernetesApplicationResource, templates []v1al
 	return out
 }
 
-// moveFrom returns the target that a user asked a unit to leave. The annotation is
-// removed when the unit has another target.
+// moveFrom returns the target that a unit has to leave on request of a user. The
+// annotation is removed when the unit has another target.
 func moveFrom(object client.Object) (target string, moving bool) {
 	target, moving = object.GetAnnotations()[v1alpha1.MoveFromAnnotation]
 	return target, moving

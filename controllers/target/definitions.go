@@ -16,8 +16,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// servedDelay is the time after which a kind is served that its definition reports as
-// established. The targets are reconciled at once, and again after this delay.
+// servedDelay is the time after which a kind is served whose definition is established.
+// The targets are reconciled at once, and again after this delay.
 const servedDelay = 2 * time.Second
 
 // definitionMetadata is the metadata of a CustomResourceDefinition. Its name contains the

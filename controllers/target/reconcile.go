@@ -105,7 +105,7 @@ func (c *Controller) isConnectionNeeded(ctx context.Context, key types.Namespace
 	}), nil
 }
 
-// copyConnection copies the connection of the managed cluster that the target names.
+// copyConnection copies the connection of the target's managed cluster.
 func (c *Controller) copyConnection(ctx context.Context, s *scope) error {
 	var err error
 	if s.copied, err = c.copier.Reconcile(ctx, s.target); err != nil {
@@ -115,7 +115,7 @@ func (c *Controller) copyConnection(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// connect makes the connection that the target's Secret describes.
+// connect makes the connection from the target's Secret.
 func (c *Controller) connect(ctx context.Context, s *scope) error {
 	target := c.remembered.withRememberedConnection(s.target)
 	config, refusal, err := clusters.ReadConnectionConfig(ctx, c.live, target, c.options.Connections, c.options.Rules)
@@ -145,7 +145,7 @@ func (c *Controller) connect(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// report writes the target's status, and asks for a reconcile at the time at which the
+// report writes the target's status, and requests a reconcile at the time at which the
 // status changes without an event.
 func (c *Controller) report(ctx context.Context, s *scope) error {
 	observed := c.observe(s.key)

@@ -11,10 +11,12 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// rememberedSpecs keeps the connections that targets had before their deletion began.
-// Admission validates a later change. It may have been unavailable when the change was
-// made, so the change is not followed. It is kept in memory only: a process that starts
-// after the deletion began keeps the first specification that it reads.
+// rememberedSpecs keeps the connections of targets from before their deletion began.
+// Admission validates a later change, but may have been unavailable, so a later change
+// is not used.
+//
+// It is kept in memory only: a process that starts after the deletion began keeps the
+// first spec that it reads.
 type rememberedSpecs struct {
 	mu sync.Mutex
 	// specs are the targets before their deletion, by name.
@@ -24,8 +26,8 @@ type rememberedSpecs struct {
 	bySecret map[types.NamespacedName]types.NamespacedName
 }
 
-// withRememberedConnection returns the target; one that is being deleted gets the
-// connection that it had before.
+// withRememberedConnection returns the target. A target that is being deleted gets its
+// earlier connection.
 func (r *rememberedSpecs) withRememberedConnection(target *v1alpha1.KubernetesTarget) *v1alpha1.KubernetesTarget {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/portico-io/portico/policies/connectionsecret"
 )
 
-// observation is the state of a target's cluster, apart from the target's status.
+// observation is the state of a target's cluster.
 type observation struct {
 	state clusters.State
 	// host of its endpoint; "" without a connection.
@@ -28,15 +28,15 @@ type observation struct {
 	refusal *connectionsecret.Refusal
 }
 
-// setStatus computes a target's status from the state of its cluster. Condition
-// Synced tells whether the connection could be made, and Ready whether it works.
+// setStatus computes a target's status from the state of its cluster. Condition Synced
+// tells whether the connection could be made, and Ready whether it works.
 func setStatus(target *v1alpha1.KubernetesTarget, observed observation, now time.Time, warning time.Duration) {
 	status, state := &target.Status, observed.state
 	setClusterStatus(target, observed)
 	setCredentialStatus(target, observed.expiry, now, warning)
 	before := meta.FindStatusCondition(status.Conditions, v1alpha1.TargetReachable)
 	if state.Reachable == metav1.ConditionUnknown && before != nil {
-		return // what was known stands until more is
+		return // the known state remains until there is a new one
 	}
 	if state.Version != "" {
 		status.ServerVersion = state.Version
@@ -67,7 +67,7 @@ func setStatus(target *v1alpha1.KubernetesTarget, observed observation, now time
 }
 
 // setClusterStatus sets the name and the ID of the cluster. Without a connection they
-// stay.
+// are kept.
 func setClusterStatus(target *v1alpha1.KubernetesTarget, observed observation) {
 	status := &target.Status
 	switch {
@@ -81,7 +81,7 @@ func setClusterStatus(target *v1alpha1.KubernetesTarget, observed observation) {
 	}
 }
 
-// syncedCondition returns condition Synced. The message is the one of the state of the
+// syncedCondition returns condition Synced. Its message is that of the state of the
 // cluster.
 func syncedCondition(target *v1alpha1.KubernetesTarget, observed observation, message string) metav1.Condition {
 	synced := metav1.Condition{

@@ -19,7 +19,7 @@ import (
 // changes without an event.
 func TestCredentialStatus(t *testing.T) {
 	type step struct {
-		After  time.Duration // since the credential was made
+		After  time.Duration // time since the credential was made
 		Status metav1.ConditionStatus
 		Reason string
 		Warns  []string

@@ -36,7 +36,7 @@ const portico = "portico-system"
 
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "eu"}}
 
-// newTarget returns a target, which names a Secret or a managed cluster.
+// newTarget returns a target with a Secret or a managed cluster.
 func newTarget(secret, cluster string) *v1alpha1.KubernetesTarget {
 	out := &v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "eu", UID: "1"}}
 	if secret != "" {
@@ -60,10 +60,10 @@ func bytesOf(data map[string]string) map[string][]byte {
 	return out
 }
 
-// usable is a connection to an address on which nothing listens.
+// usable is a connection to an unused address.
 var usable = map[string]string{v1alpha1.SecretEndpoint: "https://127.0.0.1:1", v1alpha1.SecretToken: "token"}
 
-// environment is a controller on a hub that has some objects.
+// environment is a controller with a fake hub.
 type environment struct {
 	*Controller
 	hub   client.Client
@@ -72,8 +72,8 @@ type environment struct {
 
 var options = connectionsecret.Options{Namespace: portico}
 
-// newEnvironment starts like a new process: it remembers nothing. fail returns the error
-// of a request, as "verb type".
+// newEnvironment returns a controller with an empty memory, as in a new process. fail
+// returns the error of a request, as "verb type".
 func newEnvironment(t *testing.T, fail func(call string) error, objects ...client.Object) *environment {
 	t.Helper()
 	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, corev1.AddToScheme)
@@ -120,7 +120,7 @@ func (e *environment) synced(t *testing.T) string {
 	return ""
 }
 
-// TestReconcile connects a target, or reports why there is no connection.
+// TestReconcile connects a target, or reports the reason why there is no connection.
 func TestReconcile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason    string
@@ -161,8 +161,8 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// TestPrivateCopyOfDeletedTarget starts a process after another was killed between the
-// deletion of a target and the removal of its private copy.
+// TestPrivateCopyOfDeletedTarget starts a process after another process was killed
+// between the deletion of a target and the removal of its private copy.
 func TestPrivateCopyOfDeletedTarget(t *testing.T) {
 	private, _ := options.DesiredPrivateCopy(newTarget("", "one"), nil, bytesOf(usable))
 	e := newEnvironment(t, succeeds, private)

@@ -19,12 +19,13 @@ import (
 // releasing is the reason of the writes of a release.
 const releasing = "releasing from its target"
 
-// release takes all applications and resources off the target. Nothing is deleted on
-// the target: the objects there keep their marks, by which Portico finds them when the
-// cluster is published again. The finalizer is removed by the reconcile that follows
-// the last resource.
+// release removes all applications and resources from the target. Nothing is deleted on
+// the target: the objects keep their marks, by which Portico finds them when the
+// cluster is published again. The finalizer is removed in the reconcile after the last
+// resource.
 func (c *Controller) release(ctx context.Context, s *scope) error {
-	// Applications come first, because they would place their resources there again.
+	// Applications are first, because they would place their resources on the target
+	// again.
 	var apps v1alpha2.KubernetesApplicationList
 	if err := c.list(ctx, s, &apps); err != nil {
 		return err
@@ -34,8 +35,8 @@ func (c *Controller) release(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	// The event comes before the writes: a release that fails halfway is tried again, and
-	// then lists fewer resources.
+	// The event is emitted before the writes, because a failed release is repeated with
+	// fewer resources.
 	events.Emit(c.recorder, s.target, "Release", events.Event{Warning: true, Reason: v1alpha1.ReasonTargetReleased,
 		Note: fmt.Sprintf("given up with %d resources on it; on its cluster stays behind: %s", len(s.resources), policies.FormatRemoteObjects(s.resources))})
 	var errs []error
@@ -56,13 +57,12 @@ func (c *Controller) releaseApplication(ctx context.Context, target string, app 
 	}
 	before = app.DeepCopy()
 	meta.SetStatusCondition(&app.Status.Conditions, releasedCondition(target, app.Generation))
-	// The application is not on the target any more, so that a conflict would not be
-	// tried again.
+	// The application is no longer on the target, so a conflict would not be retried.
 	_, err := c.writer.PatchStatus(ctx, before, app, reconciler.Unlocked())
 	return err
 }
 
-// releaseResource takes a resource off a target. A resource that is on no other target
+// releaseResource removes a resource from a target. A resource without another target
 // loses its finalizer, because nothing has to be deleted for it.
 func (c *Controller) releaseResource(ctx context.Context, target string, resource *v1alpha1.KubernetesApplicationResource) error {
 	before := resource.DeepCopy()
@@ -91,8 +91,8 @@ func (c *Controller) releaseResource(ctx context.Context, target string, resourc
 	return err
 }
 
-// resetStatus removes from a resource's status everything about the target that the
-// resource was on.
+// resetStatus removes all information about the previous target from a resource's
+// status.
 func resetStatus(status *v1alpha1.KubernetesApplicationResourceStatus, released metav1.Condition) {
 	status.Drift, status.Observed, status.Ownership = nil, nil, nil
 	status.Remote, status.ObservedHubGeneration, status.Target, status.State = nil, 0, "", v1alpha1.StatePending
@@ -105,7 +105,7 @@ func resetStatus(status *v1alpha1.KubernetesApplicationResourceStatus, released 
 	}
 }
 
-// releasedCondition is the condition of an object that was on a released target.
+// releasedCondition returns the condition of an object that was on a released target.
 func releasedCondition(target string, generation int64) metav1.Condition {
 	return metav1.Condition{
 		Type: v1alpha1.Scheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTargetReleased, ObservedGeneration: generation,

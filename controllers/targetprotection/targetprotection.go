@@ -28,9 +28,9 @@ import (
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications;kubernetesapplicationresources,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications/status;kubernetesapplicationresources/status;kubernetestargets/status,verbs=patch
 
-// Controller keeps targets. Admission denies the deletion of a target that is in use.
-// The finalizer is for the cases that admission does not see, such as a resource that
-// is placed while its target is being deleted.
+// Controller keeps targets. Admission denies the deletion of a target in use. The
+// finalizer is for the cases that admission does not see, such as a resource that is
+// placed while its target is being deleted.
 type Controller struct {
 	hub      client.Client
 	writer   reconciler.Writer
@@ -77,7 +77,7 @@ func targetsOfResource(_ context.Context, object client.Object) []reconcile.Requ
 	return out
 }
 
-// targetsChanged tells whether a resource came to a target or left one.
+// targetsChanged tells whether a resource got or lost a target.
 func targetsChanged(before, after *v1alpha1.KubernetesApplicationResource) bool {
 	return !slices.Equal(policies.TargetsOf(before), policies.TargetsOf(after))
 }
@@ -110,10 +110,10 @@ func (c *Controller) readTarget(ctx context.Context, s *scope) error {
 	return err
 }
 
-// checkProtection ends the reconcile of a target that is in use and has its finalizer.
-// One resource is enough to decide that, and the others are not read. The index
-// contains every change that starts a reconcile here; a count by other event handlers
-// may be behind.
+// checkProtection ends the reconcile of a target in use that has its finalizer. One
+// resource is enough for this decision, and the others are not read. The index contains
+// every change that starts a reconcile here; a count by other event handlers may be
+// behind.
 func (c *Controller) checkProtection(ctx context.Context, s *scope) error {
 	if s.target.DeletionTimestamp != nil || len(s.target.Status.LeftBehind) > 0 || !controllerutil.ContainsFinalizer(s.target, v1alpha1.InUseFinalizer) {
 		return nil
@@ -154,8 +154,7 @@ func (c *Controller) list(ctx context.Context, s *scope, list client.ObjectList,
 	return nil
 }
 
-// protect sets the finalizer of a target in use, and removes the finalizer of another
-// target.
+// protect sets the finalizer of a target in use, and removes it from other targets.
 func (c *Controller) protect(ctx context.Context, s *scope) error {
 	switch {
 	case len(s.resources) == 0:

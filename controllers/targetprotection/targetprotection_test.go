@@ -41,7 +41,7 @@ func released(t *v1alpha1.KubernetesTarget) {
 	t.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
 }
 
-// resource is on a target, and may be leaving another.
+// resource returns a resource on a target, which may leave another target.
 func resource(name, on, leaving string) *v1alpha1.KubernetesApplicationResource {
 	out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team-a", Name: name, Finalizers: []string{v1alpha1.PropagationFinalizer, "example.org/other"},
@@ -100,12 +100,12 @@ func TestReconcile(t *testing.T) {
 				WithStatusSubresource(&v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}).Build()
 			recorder := events.NewFakeRecorder(20)
 			c := newController(hub, recorder)
-			for range 2 { // the second time changes nothing
+			for range 2 { // the second reconcile changes nothing
 				if _, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "eu-1"}}); err != nil {
 					t.Fatal(err)
 				}
 				if name == "Released" {
-					break // the target goes then
+					break // the target is gone
 				}
 			}
 			if diff := gocmp.Diff(tc.want, describe(t, hub)); diff != "" {
@@ -169,7 +169,7 @@ func describe(t *testing.T, hub client.Client) []string {
 	return out
 }
 
-// TestReleaseResource reads the status of a resource that is on no target.
+// TestReleaseResource tests the status of a resource without a target.
 func TestReleaseResource(t *testing.T) {
 	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
 	web := resource("web", "eu-1", "")
@@ -237,7 +237,7 @@ func TestTargetsChanged(t *testing.T) {
 	}
 }
 
-// byTarget is the index that the cache has.
+// byTarget is the index of resources by target in the cache.
 func byTarget(object client.Object) []string {
 	return policies.TargetsOf(object.(*v1alpha1.KubernetesApplicationResource))
 }

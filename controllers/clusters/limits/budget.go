@@ -16,8 +16,8 @@ const (
 	maxLargeResponses = 2
 )
 
-// Budget bounds the memory that all targets together take. The limits of one
-// target do not: a tenant may publish many.
+// Budget limits the memory that all targets together use. The limits of one target are
+// not enough, because a tenant may publish many targets.
 type Budget struct {
 	// largeResponses are the turns of large responses.
 	largeResponses *semaphore.Weighted
@@ -42,8 +42,8 @@ func NewBudget(l Limits) *Budget {
 // was closed.
 func (b *Budget) Remove(g *Limiter) { b.setCached(g, 0) }
 
-// setCached notes the size of a target's caches. If all together are too large, the
-// target with the largest exceeds its limit.
+// setCached records the size of a target's caches. If all caches together are too
+// large, the target with the largest caches exceeds its limit.
 func (b *Budget) setCached(g *Limiter, size int64) {
 	b.mu.Lock()
 	b.total += size - b.cached[g]
@@ -66,8 +66,8 @@ func (b *Budget) setCached(g *Limiter, size int64) {
 	}
 }
 
-// turn is the turn of a large response. It begins while the response is read and ends
-// when the response is decoded, which is the caller's to say.
+// turn is the turn of a large response. It begins while the response is read. The
+// caller ends it after decoding the response.
 type turn struct {
 	mu    sync.Mutex
 	taken *semaphore.Weighted
@@ -92,8 +92,8 @@ func (t *turn) end() {
 	}
 }
 
-// begin waits for the turn of a large response. A page that may be asked for again
-// with fewer objects does not wait: smaller pages need no turn.
+// begin waits for the turn of a large response. A page that can be requested again with
+// fewer objects does not wait: smaller pages need no turn.
 func (t *turn) begin(ctx context.Context, turns *semaphore.Weighted, wait bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// TestTotalCacheBytes: when the caches of all targets are too large together, the
-// target with the largest is left alone, and no other.
+// TestTotalCacheBytes: when the caches of all targets together are too large, only the
+// target with the largest caches exceeds its limit.
 func TestTotalCacheBytes(t *testing.T) {
 	limits := Limits{CacheBytes: 100 << 20, TotalCacheBytes: 100 << 20}
 	budget := NewBudget(limits)
@@ -29,7 +29,7 @@ func TestTotalCacheBytes(t *testing.T) {
 		}
 	}
 	budget.setCached(small, 11<<20)
-	budget.setCached(small, 12<<20) // before the caches of the largest are dropped
+	budget.setCached(small, 12<<20) // before the largest caches are dropped
 	if large.backoffError() == nil {
 		t.Error("past the limit, the target with the largest caches goes on")
 	}
@@ -42,8 +42,9 @@ func TestTotalCacheBytes(t *testing.T) {
 	}
 }
 
-// TestLargeResponses: large responses wait for their turn, small ones do not, and a
-// page that waits would rather be smaller. Nobody is blamed for the delay.
+// TestLargeResponses: large responses wait for their turn. Small responses do not wait.
+// A page that would wait is requested again with fewer objects. No target exceeds a
+// limit by the delay.
 func TestLargeResponses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

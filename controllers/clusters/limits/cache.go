@@ -42,7 +42,7 @@ func (g *Limiter) NewInformerFunc(transform toolscache.TransformFunc) func(tools
 				return t.watch(ctx, source, o)
 			},
 		}, example, resync, indexers)
-		_, _ = t.informer.AddEventHandler(t) // fails once it has stopped only
+		_, _ = t.informer.AddEventHandler(t) // it only fails on a stopped informer
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.counters[t] = struct{}{}
@@ -115,7 +115,8 @@ func (t *cacheCounter) list(ctx context.Context, source toolscache.ListerWatcher
 	}
 }
 
-// watch counts events. Initial events, which replace a list, count as objects.
+// watch counts events. The initial events of a watch, which replace a list, count as
+// objects.
 func (t *cacheCounter) watch(ctx context.Context, source toolscache.ListerWatcherWithContext, o metav1.ListOptions) (watch.Interface, error) {
 	events, err := source.WatchWithContext(ctx, o)
 	if err != nil {
@@ -144,7 +145,7 @@ func (t *cacheCounter) watch(ctx context.Context, source toolscache.ListerWatche
 }
 
 // filteredWatch passes every event of a watch to a function. Unlike watch.Filter it
-// ends when it is stopped, also while no one receives an event.
+// also ends when it is stopped while no event is received.
 type filteredWatch struct {
 	watch.Interface
 	events chan watch.Event

@@ -1,6 +1,6 @@
-// Package limits bounds the requests and the memory that the responses of targets may
-// cost. A target that exceeds a limit gets no calls until a backoff ends. A Limiter
-// applies the limits to one target, and a Budget to all targets together.
+// Package limits bounds the requests to targets, and the memory for their responses. A
+// target that exceeds a limit gets no requests until a backoff ends. A Limiter applies
+// the limits to one target, and a Budget to all targets together.
 package limits
 
 import (
@@ -48,26 +48,26 @@ const (
 	// errorBytes is the size of an error response, and of a response that is not
 	// JSON.
 	errorBytes = 1 << 20
-	// discoveryEntries is the number of groups, versions and resources in one
-	// discovery document, and versionsPerGroup that of versions of one group:
-	// each may cost a request.
+	// discoveryEntries is the maximal number of groups, versions and resources in one
+	// discovery document. versionsPerGroup is the maximal number of versions of one
+	// group, because each version may cost a request.
 	discoveryEntries = 20_000
 	versionsPerGroup = 100
-	// burstSeconds is the number of seconds whose events may come at once.
+	// burstSeconds is the number of seconds whose events may arrive at once.
 	burstSeconds = 100
 	// watchBytesPerSecond is the rate of decoded bytes of watches over a long
 	// time, after a burst of the size of the caches.
 	watchBytesPerSecond = 8 << 20
-	// pageSize is the number of objects that a page of a list is requested with, and
-	// smallPage the number where a page of that many is too large.
+	// pageSize is the number of objects in a page of a list. smallPage is the number
+	// after a page was too large.
 	pageSize, smallPage = 500, 40
-	// maxBackoff bounds the backoff. After as long without an exceeded limit, the
-	// backoff starts at its first value again.
+	// maxBackoff is the maximal backoff. After the same time without an exceeded limit,
+	// the backoff starts at its first value again.
 	maxBackoff = time.Hour
 )
 
 func (l Limits) withDefaults() Limits {
-	memory := debug.SetMemoryLimit(-1) // which reads GOMEMLIMIT
+	memory := debug.SetMemoryLimit(-1) // this reads GOMEMLIMIT
 	setDefault(&l.ResponseBytes, min(max(memory/32, 8<<20), 64<<20))
 	setDefault(&l.ResponseTime, time.Minute)
 	setDefault(&l.Objects, 50_000)

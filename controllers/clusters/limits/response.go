@@ -38,7 +38,7 @@ func (t *limitedTransport) WrappedRoundTripper() http.RoundTripper { return t.ne
 type responseKind int
 
 const (
-	responseObject responseKind = iota // and everything else that is small
+	responseObject responseKind = iota // and all other small responses
 	responseList
 	responseDiscovery
 	responseWatch
@@ -129,11 +129,11 @@ func (t *limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// maxBytes returns the size that a response may have.
+// maxBytes returns the maximal size of a response.
 func (l Limits) maxBytes(a responseKind, response *http.Response) int64 {
 	switch {
 	case a == responseWatch && response.StatusCode == http.StatusOK:
-		return 0 // events are measured one by one
+		return 0 // each event is measured by itself
 	case response.StatusCode >= http.StatusBadRequest, !strings.Contains(response.Header.Get("Content-Type"), "json"):
 		return errorBytes
 	case a == responseList:
@@ -148,7 +148,7 @@ func (l Limits) maxBytes(a responseKind, response *http.Response) int64 {
 // exceeds a limit; another one is unreachable.
 func (c *exchange) onTimeout() {
 	if c.started.Load() {
-		_ = c.limiter.Exceed("time of one response: %s", c.limiter.limits.ResponseTime) // the read ends with it
+		_ = c.limiter.Exceed("time of one response: %s", c.limiter.limits.ResponseTime) // this also ends the read
 		return
 	}
 	c.limiter.mu.Lock()
@@ -158,7 +158,7 @@ func (c *exchange) onTimeout() {
 	}
 }
 
-// cause replaces the error of a call by the limit that ended the call.
+// cause returns the exceeded limit as the error of the call that it ended.
 func (c *exchange) cause(err error) error {
 	if cause := context.Cause(c.ctx); err != nil && cause != nil {
 		return cause
@@ -252,7 +252,7 @@ func (c *exchange) awaitTurn() error {
 // checkDiscovery reads a discovery document, and counts its entries.
 func (c *exchange) checkDiscovery(response *http.Response) (*http.Response, error) {
 	data, err := io.ReadAll(c)
-	_ = c.Close() // it was read to its end, or failed
+	_ = c.Close() // the response was read to its end, or failed
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func (g *Limiter) checkDiscovery(data []byte) error {
 	return nil
 }
 
-// acceptJSONOnly requests JSON alone, which can be measured before it is decoded.
+// acceptJSONOnly requests JSON only, because JSON can be measured before it is decoded.
 func acceptJSONOnly(header http.Header) {
 	var kept []string
 	for _, accepted := range strings.Split(header.Get("Accept"), ",") {

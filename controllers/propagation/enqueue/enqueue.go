@@ -1,4 +1,5 @@
-// Package enqueue finds the resources that an event on the hub or on a target concerns.
+// Package enqueue finds the resources that are affected by an event on the hub or on a
+// target.
 package enqueue
 
 import (
@@ -28,8 +29,8 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// Enqueuer watches the hub, listens to the targets, and enqueues the resources that an
-// event concerns.
+// Enqueuer watches the hub, listens to the targets, and enqueues the affected
+// resources.
 type Enqueuer struct {
 	Queues   *targetqueue.Queues
 	Cache    cache.Cache
@@ -236,8 +237,8 @@ func (e *Enqueuer) enqueueListed(namespace string, index client.MatchingFields, 
 	}
 }
 
-// enqueueLeaving enqueues the resources that leave a target, for their new targets as
-// well: their condition Scheduled says whether the old target is reachable.
+// enqueueLeaving enqueues the resources that leave a target for their new targets as
+// well, because their condition Scheduled tells whether the old target is reachable.
 func (e *Enqueuer) enqueueLeaving(target types.NamespacedName) {
 	e.enqueueListed(target.Namespace, client.MatchingFields{policies.TargetIndex: target.Name}, true, func(r *v1alpha1.KubernetesApplicationResource) bool {
 		return plan.RefersTo(r.Spec.LeavingTargetRef, target)
@@ -273,7 +274,7 @@ func (e *Enqueuer) enqueueDependentsOn(key types.NamespacedName) {
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	if err := e.Cache.Get(context.Background(), key, resource); err != nil {
-		return // it is gone, and WatchSources has the deletion of its native object
+		return // the resource is gone, and WatchSources gets the deletion of its native object
 	}
 	owner := policies.ContentOwner(resource)
 	if owner == nil {
@@ -283,7 +284,7 @@ func (e *Enqueuer) enqueueDependentsOn(key types.NamespacedName) {
 		func(r *v1alpha1.KubernetesApplicationResource) bool { return r.Name != key.Name })
 }
 
-// enqueueMoving enqueues the resources that may leave their old target since a resource
+// enqueueMoving enqueues the resources that may leave their old target after a resource
 // changed, and a resource that moves itself.
 func (e *Enqueuer) enqueueMoving(was, is *v1alpha1.KubernetesApplicationResource) {
 	e.enqueueReadyToLeave(is.Namespace, e.Memory.Progress.Set(is))
@@ -304,9 +305,9 @@ func (e *Enqueuer) enqueueReadyToLeave(namespace string, ready map[string][]stri
 	}
 }
 
-// enqueueMembers enqueues the resources of an application, when the resource of a
-// namespace or of a definition changed: they may wait for it. was is nil for a deleted
-// resource.
+// enqueueMembers enqueues the resources of an application when the resource of a
+// namespace or of a definition changed, because they may wait for it. was is nil for a
+// deleted resource.
 func (e *Enqueuer) enqueueMembers(was, is *v1alpha1.KubernetesApplicationResource) {
 	if was != nil && equality.Semantic.DeepEqual(was.Status, is.Status) && equality.Semantic.DeepEqual(was.Spec, is.Spec) && !reconciler.DeletionStarted(was, is) {
 		return

@@ -1,4 +1,4 @@
-// Package memory has the state of propagation that only this process has.
+// Package memory has the state of propagation in the memory of this process.
 package memory
 
 import (
@@ -12,12 +12,13 @@ import (
 )
 
 // Memory is the state that only this process has. It may be lost at any moment, by a
-// restart or a change of the leader. Each field says the cost of that.
+// restart or a change of the leader. The comment of each field describes the
+// consequence.
 type Memory struct {
 	// writes are the last writes for each resource, and for each copy.
 	Writes writes
-	// sources are the states of the hub's Secrets and ConfigMaps. Without them each is
-	// read from the API server once more.
+	// sources are the states of the hub's Secrets and ConfigMaps. Lost: each is read
+	// from the API server once more.
 	Sources sourceStates
 	// progress counts the ready resources of each application. It is computed from the
 	// resources in the cache, which are all added after a start.
@@ -27,8 +28,8 @@ type Memory struct {
 // New returns an empty memory.
 func New() *Memory { return &Memory{Writes: writes{byUID: map[types.UID]LastWrite{}}} }
 
-// LastWrite describes the last writes for one resource. Without it the target is asked
-// once more, with the result that each field names.
+// LastWrite describes the last writes for one resource. Without it there is one more
+// request to the target, with the consequence in the comment of each field.
 type LastWrite struct {
 	// statusVersion is the resource version with our last status. The cache may be older.
 	// Lost: a restarted process fills its cache from the API server, so the cache has it.
@@ -38,9 +39,9 @@ type LastWrite struct {
 	// digest and resourceVersion are those of the object after the last apply. The cache
 	// may be older. Lost: the new cache has that apply.
 	Digest, ResourceVersion string
-	// acceptedDigest stands for the differences that the target itself made during the
+	// acceptedDigest identifies the differences that the target itself made during the
 	// last apply, for example by a webhook. Another apply would not change them. Lost:
-	// the object is applied once more, which changes nothing there.
+	// the object is applied once more, without an effect.
 	AcceptedDigest string
 	// drift is the drift that was found in one state of the object. Lost: it is
 	// computed once more.
@@ -48,12 +49,12 @@ type LastWrite struct {
 	// yieldedNote lists the fields that were left to other managers. Lost: the message
 	// does not name them until the next apply.
 	YieldedNote string
-	// conflictDigest stands for the last conflict of fields, and conflictCheckedAt is the
-	// time of its last check. Lost: the conflict is checked at once.
+	// conflictDigest identifies the last conflict of fields, and conflictCheckedAt is
+	// the time of its last check. Lost: the conflict is checked at once.
 	ConflictDigest    string
 	ConflictCheckedAt time.Time
-	// reverts counts the changes by others that were reverted, the last one at
-	// revertedAt. Lost: the backoff begins anew.
+	// reverts is the number of reverted changes of others, and revertedAt the time of
+	// the last revert. Lost: the backoff begins again.
 	Reverts    int
 	RevertedAt time.Time
 }
@@ -64,9 +65,9 @@ type DriftResult struct {
 	Drifts         []v1alpha1.Drift
 }
 
-// The backoff between reverts, for a manager that makes its change again and again. The
-// first reverts happen at once, the next ones at intervals that double. After the
-// longest interval without a change the count begins anew.
+// The backoff between reverts, for a manager that repeats its change. The first reverts
+// follow at once, and the next ones at intervals that double. After the longest
+// interval without a change the count begins again.
 const (
 	revertsWithoutBackoff = 2
 	minRevertBackoff      = time.Second

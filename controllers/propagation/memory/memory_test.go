@@ -9,7 +9,7 @@ func TestRevertBackoff(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	cases := map[string]struct {
 		reason  string
-		reverts []time.Duration // before now
+		reverts []time.Duration // time before now
 		want    time.Duration
 	}{
 		"Never": {

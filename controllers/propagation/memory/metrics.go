@@ -12,14 +12,14 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// Metrics are the metrics of drift. The one replica that propagates exports them.
+// Metrics are the metrics of drift. Only the replica that propagates exports them.
 type Metrics struct {
 	Started  atomic.Bool
 	Reverted *prometheus.CounterVec
 
 	mu sync.Mutex
-	// drifted has the target of each resource with drift, and drifts the number of them
-	// for each target.
+	// drifted has the target of each resource with drift, and drifts the number of such
+	// resources for each target.
 	drifted map[types.NamespacedName]types.NamespacedName
 	drifts  map[types.NamespacedName]int
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// TestDriftedResources counts drift from events, without a list.
+// TestDriftedResources counts drift by events, without a list.
 func TestDriftedResources(t *testing.T) {
 	m := NewMetrics()
 	set := func(name, target string, drifted metav1.ConditionStatus) {

@@ -11,7 +11,7 @@ import (
 )
 
 // progress counts, for each application, the resources that are ready on each target.
-// So a change of one resource does not cost a list of the application.
+// So a change of one resource does not require a list of the application.
 type progress struct {
 	mu           sync.Mutex
 	resources    map[types.NamespacedName]resourceProgress
@@ -31,7 +31,7 @@ type applicationProgress struct {
 	count     int
 	ready     map[string]int
 	leaving   map[string][]string
-	announced string // the target on which all are ready, once set has returned that
+	announced string // the target on which all are ready, after set has returned it
 }
 
 // Set counts a resource, and returns the resources that may leave their old target now:

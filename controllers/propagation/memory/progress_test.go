@@ -11,8 +11,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// TestProgress tells all that leave a target once, when the last of their
-// application is ready elsewhere, however many they are.
+// TestProgress: when the last resource of an application is ready on its new target,
+// all resources that leave a target are returned once.
 func TestProgress(t *testing.T) {
 	for _, count := range []int{1, 2, 100, 2000} {
 		var p progress

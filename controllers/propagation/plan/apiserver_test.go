@@ -18,8 +18,8 @@ import (
 	"github.com/portico-io/portico/test/apiserver"
 )
 
-// testCreation tries, on a real API server, that of two who both saw nothing only
-// one makes the object; whatever its kind is.
+// testCreation: when two writers create an object at the same time on a real API
+// server, only one succeeds.
 func testCreation(ctx context.Context, t *testing.T, target client.Client, desired *unstructured.Unstructured) {
 	t.Helper()
 	write := func(at State, observed *unstructured.Unstructured, of string, dryRun bool) error {
@@ -70,8 +70,7 @@ func testCreation(ctx context.Context, t *testing.T, target client.Client, desir
 	}
 }
 
-// TestFieldsOnAnAPIServer tries the rules on what a real API server says of who
-// owns a field.
+// TestFieldsOnAnAPIServer tests the rules with the managed fields of a real API server.
 func TestFieldsOnAnAPIServer(t *testing.T) {
 	target, err := client.New(apiserver.Start(t), client.Options{})
 	if err != nil {

@@ -45,15 +45,15 @@ type ApplyOptions struct {
 	Yielded []FieldOwner
 }
 
-// createOnlyVersion is a resource version that no object has, because etcd is written to
-// before it holds an object. An apply with this version creates the object, or fails.
+// createOnlyVersion is a resource version that no object has, because etcd has a write
+// before the first object. An apply with this version creates the object, or fails.
 const createOnlyVersion = "1"
 
 // ApplyRequest returns the object to apply, and whether to take fields from other
-// managers. Fields are taken only on an object that the resource owns, or adopts. An
-// object that is adopted has to be as it was read, because its owner may change it
-// meanwhile. An object that did not exist is created, or else nothing is changed:
-// another writer may create it meanwhile.
+// managers. Fields are taken only on an object that the resource owns or adopts. An
+// adopted object must be unchanged since it was read, because its owner may change it.
+// If the object did not exist, the request creates it or fails, because another writer
+// may create it.
 func ApplyRequest(desired, observed *unstructured.Unstructured, state State, with ApplyOptions) (object *unstructured.Unstructured, force bool) {
 	object = desired.DeepCopy()
 	switch state {
@@ -63,7 +63,7 @@ func ApplyRequest(desired, observed *unstructured.Unstructured, state State, wit
 		object.SetResourceVersion(observed.GetResourceVersion())
 		fallthrough
 	case Drifted:
-		object.SetUID(observed.GetUID()) // this object, and no other of its name
+		object.SetUID(observed.GetUID()) // only this object, and no other object of its name
 		for _, c := range with.Yielded {
 			if fields, simple := fieldNames(c.Path); simple {
 				unstructured.RemoveNestedField(object.Object, fields...)
@@ -99,7 +99,7 @@ func ConflictingFields(err error) []string {
 			out = append(out, cause.Field)
 		}
 	}
-	slices.Sort(out) // the server names them in any order
+	slices.Sort(out) // the order of the API server is random
 	return out
 }
 
@@ -113,7 +113,7 @@ func FieldOwnersOf(live *unstructured.Unstructured, fields []string) []FieldOwne
 		}
 		owned := &fieldpath.Set{}
 		if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			continue // in a form that this library is too old for
+			continue // a format that this library does not support
 		}
 		owned.Iterate(func(path fieldpath.Path) {
 			if slices.Contains(fields, path.String()) {
@@ -153,7 +153,7 @@ func ResolveConflicts(all []FieldOwner) (with ApplyOptions, conflicts []FieldOwn
 	return with, conflicts
 }
 
-// FieldConflictMessage names the fields that others apply, and the ways out.
+// FieldConflictMessage names the fields of other managers, and the possible solutions.
 func FieldConflictMessage(target string, object *unstructured.Unstructured, conflicts []FieldOwner) string {
 	return fmt.Sprintf("target %s: %s %s was not written, because others apply fields of it there: %s; "+
 		"leave them out here, or have them left out there, or take them with the annotation %s=true",

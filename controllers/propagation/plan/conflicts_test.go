@@ -23,7 +23,7 @@ func conflict(fields ...string) error {
 	return apierrors.NewApplyConflict(causes, "conflicts")
 }
 
-// managed is an entry of managedFields.
+// managed returns an entry of managedFields.
 func managed(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: operation, Subresource: subresource, APIVersion: "apps/v1", FieldsType: "FieldsV1",
@@ -42,7 +42,7 @@ func TestResolveConflicts(t *testing.T) {
 	ours := managed(v1alpha1.PropagationManager, apply, "", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`)
 	type outcome struct {
 		Forced          bool
-		Replicas        bool // are still asked for
+		Replicas        bool // the object still has spec.replicas
 		Conflicts, Left string
 	}
 	cases := map[string]struct {

@@ -52,11 +52,11 @@ type Dependency struct {
 	// CopyName is the name of the copy on the target. A dependency with a resource of its
 	// own keeps its name.
 	CopyName string
-	// Found tells whether it exists on the hub, and Withheld is the reason why it is not
-	// sent, or "".
+	// Found tells whether the dependency exists on the hub. Withheld is the reason why
+	// it is not sent, or "".
 	Found    bool
 	Withheld string
-	// Digest stands for the content.
+	// Digest identifies the content.
 	Digest string
 	// Content is the content, if it was read. No reconcile keeps it for the next one.
 	Content map[string]any
@@ -80,7 +80,7 @@ func DependenciesOf(resource *v1alpha1.KubernetesApplicationResource) []v1alpha1
 			all = append(all, v1alpha1.Dependency{Kind: kinds.SecretKind, Name: ref.Name})
 		}
 	}
-	// A dependency that is listed twice is required if one entry says so.
+	// A dependency that is listed twice is required if one of the entries requires it.
 	slices.SortFunc(all, func(a, b v1alpha1.Dependency) int {
 		optional := func(d v1alpha1.Dependency) int {
 			if d.Optional {
@@ -136,14 +136,15 @@ func CopiedFields(remote *unstructured.Unstructured) map[string]any {
 	return content
 }
 
-// ContentDigest stands for a content. Users who may not read the content may read the
-// digest, so they must not be able to test guesses: its key is the UID of the original,
-// which only readers of the original have. The UID of a Secret or ConfigMap with a
-// resource of its own is in that resource, so such a digest is on the object only.
+// ContentDigest identifies a content. Users without the right to read the content may
+// read the digest, so they must not be able to test guesses. Therefore its key is the
+// UID of the original, which only users with the right to read the original know. The
+// UID of a Secret or ConfigMap with a resource of its own is in that resource, so such
+// a digest is on the object only.
 func ContentDigest(uid types.UID, content map[string]any) string {
 	data, err := json.Marshal(content)
 	if err != nil {
-		panic(err) // strings, and maps of them
+		panic(err) // strings, and maps of strings
 	}
 	sum := hmac.New(sha256.New, []byte(uid))
 	sum.Write(data)
@@ -170,7 +171,7 @@ func DesiredCopy(resource metav1.Object, l Dependency, namespace, hubID string) 
 	return object
 }
 
-// ExcessCopies returns the copies that are not wanted any more. The object of the resource
+// ExcessCopies returns the copies that are no longer wanted. The object of the resource
 // itself is no copy.
 func ExcessCopies(copies []*unstructured.Unstructured, wanted []Dependency, namespace string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
@@ -213,7 +214,8 @@ func SetEnvironmentDigest(object *unstructured.Unstructured, resource metav1.Obj
 	return unstructured.SetNestedStringMap(object.Object, annotations, path...) == nil
 }
 
-// RollsPods tells whether a resource requests new Pods after changes of their environment.
+// RollsPods tells whether a resource requests new Pods after changes of their
+// environment.
 func RollsPods(resource metav1.Object) bool {
 	return resource.GetAnnotations()[v1alpha1.RollAnnotation] == "true"
 }

@@ -1,6 +1,6 @@
-// Package plan decides, without a client, what propagation does: the desired object,
-// its state on the target, ownership, conflicts of fields, drift, and the copies of
-// Secrets and ConfigMaps.
+// Package plan decides what propagation does: the desired object, its state on the
+// target, ownership, conflicts of fields, drift, and the copies of Secrets and
+// ConfigMaps. It has no client.
 package plan
 
 import (
@@ -88,8 +88,8 @@ func NamespaceObject(object *unstructured.Unstructured) *unstructured.Unstructur
 	return namespace
 }
 
-// ObservedDigest stands for an observed object that differs at some paths from the desired
-// one. It is "" without a difference. It does not reveal the object.
+// ObservedDigest identifies an observed object that differs at some paths from the
+// desired one. It is "" without a difference. It does not reveal the object.
 func ObservedDigest(object *unstructured.Unstructured, paths []string) string {
 	if len(paths) == 0 {
 		return ""

@@ -111,7 +111,7 @@ func TestDesired(t *testing.T) {
 	if len(digests) != 1 || digests[""] {
 		t.Errorf("the digests of one object are %v", digests)
 	}
-	// An earlier version signed this, and did not label it with the namespace.
+	// An earlier version has this digest, and no label with the namespace.
 	if err := SetDigest(&before); err != nil || !digests[DigestOf(&before)] {
 		t.Errorf("what an earlier version applied would be applied again: %v, %v", DigestOf(&before), err)
 	}

@@ -73,13 +73,13 @@ func appendDifferences(desired, observed any, path string, out *[]Difference) {
 // most specific first.
 var mergeKeys = []string{"name", "containerPort", "port", "mountPath", "devicePath", "key", "type", "ip", "topologyKey", "uid"}
 
-// compareLists matches items by their merge key, so that an item that others added on the
-// target is no difference. Items without a merge key are matched by their index.
+// compareLists matches items by their merge key, so that an item that others added on
+// the target is no difference. Items without a merge key are matched by their index.
 func compareLists(want, have []any, path string, out *[]Difference) {
 	key := mergeKey(want)
 	if key == "" {
-		// A list of texts is shown as a whole, because redaction needs the item before: an
-		// argument may be the password of a flag.
+		// A list of texts is shown as a whole, because redaction needs the previous item:
+		// an argument may be the password of a flag.
 		if len(want) != len(have) || allStrings(want) && !slices.EqualFunc(want, have, equalScalar) {
 			*out = append(*out, Difference{path, want, have})
 			return
@@ -104,7 +104,7 @@ func compareLists(want, have []any, path string, out *[]Difference) {
 	}
 }
 
-// allStrings tells whether a list has items, all of them texts.
+// allStrings tells whether a list has items, and all of them are strings.
 func allStrings(items []any) bool {
 	return len(items) > 0 && !slices.ContainsFunc(items, func(item any) bool { _, text := item.(string); return !text })
 }

@@ -40,8 +40,9 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDeducedTypes shows why Differences is not the comparison of structured-merge-diff:
-// without the schema of the target, that replaces a list as a whole.
+// TestDeducedTypes shows why Differences does not use the comparison of
+// structured-merge-diff: without the schema of the target, it replaces a list as a
+// whole.
 func TestDeducedTypes(t *testing.T) {
 	containers := func(names ...string) map[string]any {
 		var items []any

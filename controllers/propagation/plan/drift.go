@@ -58,7 +58,7 @@ func DriftsOf(all []Difference, owners []FieldOwner, secret bool) []v1alpha1.Dri
 	var out []v1alpha1.Drift
 	for _, d := range all {
 		path := policies.Shorten(d.Path, maxPathLength)
-		if len(out) > 0 && out[len(out)-1].Path == path { // items that have the same path
+		if len(out) > 0 && out[len(out)-1].Path == path { // items with the same path
 			continue
 		}
 		out = append(out, v1alpha1.Drift{

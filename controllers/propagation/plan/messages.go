@@ -28,7 +28,7 @@ func RefusalMessage(target string, object *unstructured.Unstructured, err error)
 	return fmt.Sprintf("target %s refused %s %s: %s", target, object.GetKind(), object.GetName(), ErrorMessage(err))
 }
 
-// ErrorMessage returns the message in the answer of a target.
+// ErrorMessage returns the message of a target's error.
 func ErrorMessage(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

@@ -14,7 +14,7 @@ import (
 
 // markedOwner is the resource that the marks of an object name.
 type markedOwner struct {
-	hub string // "" for one that the first implementation marked
+	hub string // "" if the first implementation marked the object
 	types.NamespacedName
 }
 
@@ -33,7 +33,7 @@ func markedOwnerOf(observed metav1.Object) *markedOwner {
 	return &out
 }
 
-// IsOwned tells whether a resource owns an object on a target. It still owns an object
+// IsOwned tells whether a resource owns an object on a target. It also owns an object
 // whose marks were removed.
 func IsOwned(observed *unstructured.Unstructured, resource *v1alpha1.KubernetesApplicationResource, hubID string) bool {
 	if markedOwnerOf(observed) == nil {
@@ -50,9 +50,9 @@ func IsMarkedAs(observed metav1.Object, resource types.NamespacedName, hubID str
 	return held != nil && (held.hub == hubID || held.hub == "") && held.NamespacedName == resource
 }
 
-// adopts tells whether a resource adopts an object that it does not own. An object that it
-// owned before is not adopted again: of two resources with the adoption policy Force, the
-// last one that got it owns the object.
+// adopts tells whether a resource adopts an object that it does not own. An object that
+// it owned before is not adopted again: of two resources with the adoption policy
+// Force, the one that adopted the object last owns it.
 func adopts(observed *unstructured.Unstructured, resource *v1alpha1.KubernetesApplicationResource) bool {
 	if resource.DeletionTimestamp != nil || observed.GetDeletionTimestamp() != nil || metav1.GetControllerOf(observed) != nil {
 		return false
@@ -66,7 +66,7 @@ func adopts(observed *unstructured.Unstructured, resource *v1alpha1.KubernetesAp
 	return false
 }
 
-// AdoptsCopy tells the same for an object that has the name of a copy. An object that
+// AdoptsCopy does the same for an object with the name of a copy. An object that
 // another resource owns is not adopted, and neither is a Secret of another type.
 func AdoptsCopy(desired, observed *unstructured.Unstructured, resource *v1alpha1.KubernetesApplicationResource) bool {
 	return policies.AdoptionPolicyOf(resource) != v1alpha1.AdoptNever && markedOwnerOf(observed) == nil && observed.Object["type"] == desired.Object["type"] &&
@@ -98,7 +98,7 @@ func adoptionHint(observed *unstructured.Unstructured, resource *v1alpha1.Kubern
 		return "it is being deleted there"
 	case metav1.GetControllerOf(observed) != nil:
 		return "what a controller there owns cannot be adopted"
-	case policies.AdoptionPolicyOf(resource) == v1alpha1.AdoptForce: // and it was taken from us
+	case policies.AdoptionPolicyOf(resource) == v1alpha1.AdoptForce: // and another resource has taken the object
 		return fmt.Sprintf("it was taken over from here; to take it back, remove the annotation %s and set it again", key)
 	case held == nil:
 		return fmt.Sprintf("to adopt it, set the annotation %s=%s", key, v1alpha1.AdoptIfUnowned)

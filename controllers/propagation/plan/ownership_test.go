@@ -10,7 +10,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// TestAdopts is about the object that resource team-a/settings finds on its target.
+// TestAdopts tests the object that resource team-a/settings finds on its target.
 func TestAdopts(t *testing.T) {
 	owned := func(o *unstructured.Unstructured) {
 		o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Application", Name: "argo", Controller: new(true)}})
@@ -26,7 +26,7 @@ func TestAdopts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		adopt  v1alpha1.AdoptionPolicy
-		had    bool // it was the resource's before
+		had    bool // the resource owned it before
 		change func(*unstructured.Unstructured)
 		want   State
 		hint   string

@@ -14,9 +14,10 @@ type State string
 const (
 	// Absent is the state of an object that does not exist.
 	Absent State = "Absent"
-	// InSync is the state of an object that is as desired.
+	// InSync is the state of an object that agrees with the desired one.
 	InSync State = "InSync"
-	// Drifted is the state of an object that the resource owns, and that differs.
+	// Drifted is the state of an object that the resource owns, and that differs from
+	// the desired one.
 	Drifted State = "Drifted"
 	// Foreign is the state of an object that the resource does not own.
 	Foreign State = "Foreign"

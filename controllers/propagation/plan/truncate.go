@@ -11,7 +11,7 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// The bounds of a status on the hub for the data that a target answers.
+// The limits on the data from a target in a status on the hub.
 const (
 	// maxMessage is the length of a condition's message.
 	maxMessage = 4 << 10
@@ -23,8 +23,8 @@ const (
 	maxName = 253
 )
 
-// TruncateStatus makes every string from a target in a status valid UTF-8, and no longer
-// than its bound. If the status of the object is still too large, it removes that part,
+// TruncateStatus makes every string from a target in a status valid UTF-8, and cuts it
+// to its limit. If the status of the object is still too large, it removes that part,
 // and returns false.
 func TruncateStatus(status *v1alpha1.KubernetesApplicationResourceStatus) bool {
 	for i := range status.Conditions {

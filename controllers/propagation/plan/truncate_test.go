@@ -13,7 +13,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// TestTruncateStatus writes nothing of a target that has no room in a status.
+// TestTruncateStatus removes the parts of a target's status that are too large.
 func TestTruncateStatus(t *testing.T) {
 	encode := func(value any) *apiextensionsv1.JSON {
 		t.Helper()

@@ -19,9 +19,9 @@ import (
 )
 
 // Queues gives each published target a queue and workers of its own, so that a target
-// that hangs delays no other target. The queue exists while a resource is on the target.
-// All targets that are not published share one queue, because any user may name targets
-// that do not exist.
+// that hangs does not delay other targets. The queue exists while a resource is on the
+// target. All targets that are not published share one queue, because any user may name
+// targets that do not exist.
 type Queues struct {
 	// Workers is the number of workers of each queue.
 	Workers int
@@ -38,7 +38,7 @@ type Queues struct {
 	byTarget    map[types.NamespacedName]*tracked
 }
 
-// Request asks for one resource to be reconciled on one of its targets.
+// Request requests the reconcile of one resource on one of its targets.
 type Request struct {
 	Target   types.NamespacedName
 	Resource string // in the target's namespace
@@ -49,8 +49,8 @@ type tracked struct {
 	resources sets.Set[string]
 	// queue is nil if the target is not published, or has no request yet.
 	queue *workerQueue
-	// ending says that the queue accepts no requests, and that its workers have not
-	// finished. All resources are enqueued when they have.
+	// ending means that the queue accepts no requests, and that its workers have not
+	// finished. When they have, all resources are enqueued.
 	ending bool
 }
 

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// timeout is how long a test waits for what happens at once.
+// timeout is the limit on the wait for events that follow at once.
 const timeout = time.Minute
 
-// queuesOf returns queues whose reconciles run, and the targets that are published.
+// queuesOf returns queues whose reconciles call run, and the published targets.
 func queuesOf(run func(ctx context.Context, target types.NamespacedName, resource string)) (*Queues, *sync.Map) {
 	published := &sync.Map{}
 	return &Queues{
@@ -62,8 +62,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestQueues sends more resources to a target that hangs than it has workers,
-// and one to a target that does not.
+// TestQueues sends more resources to a target that hangs than it has workers, and one
+// resource to another target.
 func TestQueues(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -116,7 +116,7 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestUnpublishedTargets names 5,000 targets that do not exist.
+// TestUnpublishedTargets enqueues 5,000 targets that do not exist.
 func TestUnpublishedTargets(t *testing.T) {
 	const many = 5000
 	var seen sync.Map
@@ -157,8 +157,8 @@ func TestUnpublishedTargets(t *testing.T) {
 	eventually(t, "nothing is remembered", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.byTarget) == 0 })
 }
 
-// TestQueueEnds ends queues while requests come: none is lost, none runs twice at a
-// time, and what is under way is not cut off.
+// TestQueueEnds ends queues while requests arrive. No request is lost, none runs twice
+// at a time, and a running reconcile is not cancelled.
 func TestQueueEnds(t *testing.T) {
 	const rounds, resources = 200, 20
 	target := types.NamespacedName{Namespace: "team-a", Name: "flaps"}
@@ -184,11 +184,11 @@ func TestQueueEnds(t *testing.T) {
 	}
 	for range rounds {
 		if rand.IntN(2) == 0 {
-			l.Untrack(target, "0") // and comes back
+			l.Untrack(target, "0") // and is tracked again
 			l.Track(target, "0")
 		}
 		if rand.IntN(4) == 0 {
-			for i := range resources { // all leave, so that the queue ends
+			for i := range resources { // all resources are removed, so that the queue ends
 				l.Untrack(target, strconv.Itoa(i))
 			}
 			for i := range resources {
