@@ -109,7 +109,7 @@ func (u unscheduled) list(ctx context.Context, options ...client.ListOption) []r
 		return nil // the cache has stopped
 	}
 	out := make([]reconcile.Request, 0, meta.LenList(list))
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error, and so does the list
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // neither the list nor the function returns an error
 		if object, ok := item.(client.Object); ok {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}
