@@ -13,11 +13,11 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// timeout is how long a machine may take that does much else at once.
+// timeout is the limit on the start of the API server on a busy machine.
 const timeout = 3 * time.Minute
 
-// Start returns an administrator's access to an API server that runs until the
-// test ends. Options may change its environment first.
+// Start starts an API server that runs until the test ends, and returns an
+// administrator's access to it. Options may change its environment first.
 func Start(t testing.TB, options ...func(*envtest.Environment)) *rest.Config {
 	t.Helper()
 	binaries := filepath.Join(Root(t), "bin")
@@ -44,7 +44,7 @@ func Start(t testing.TB, options ...func(*envtest.Environment)) *rest.Config {
 	return cfg
 }
 
-// Root is the top of the repository that the test is part of.
+// Root returns the root directory of the repository.
 func Root(t testing.TB) string {
 	t.Helper()
 	root, err := cluster.RepoRoot()

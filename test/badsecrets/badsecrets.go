@@ -1,6 +1,5 @@
-// Package badsecrets makes connection Secrets that do not connect, each with a
-// canary in it: a text that must never come out again, in no condition, event,
-// log or answer.
+// Package badsecrets makes connection Secrets that do not connect. Each contains a
+// canary: a text that must not appear in any condition, event, log or response.
 package badsecrets
 
 import (
@@ -22,20 +21,20 @@ import (
 // Case is one bad Secret.
 type Case struct {
 	Name string
-	// Reason it is bad.
+	// Reason why the Secret is bad.
 	Reason string
-	// Message is part of what a person is told.
+	// Message is a part of the error message.
 	Message string
-	// Reaches is set for a Secret that looks right: only the target can tell.
+	// Reaches is set for a Secret that looks valid: only the target can refuse it.
 	Reaches bool
 
 	values map[string]string
 }
 
-// mark stands for the canary in a value.
+// mark is replaced by the canary.
 const mark = "CANARY"
 
-// Data returns the Secret's data, with a canary.
+// Data returns the data of the Secret, with a canary.
 func (c Case) Data(canary string) map[string][]byte {
 	out := map[string][]byte{}
 	for key, value := range c.values {
@@ -44,12 +43,11 @@ func (c Case) Data(canary string) map[string][]byte {
 	return out
 }
 
-// long are the words of a value that only that value has: lines of a key or a
-// certificate, and encoded files.
+// long matches words that only one value has: lines of a key or a certificate, and
+// encoded files.
 var long = regexp.MustCompile(`[A-Za-z0-9+/=_-]{40,}`)
 
-// Leaks tells whether a text holds the canary that the Secret was given, or any
-// long word of what else it holds.
+// Leaks tells whether a text contains the canary, or another long word of the Secret.
 func (c Case) Leaks(text, canary string) bool {
 	if sings(text, canary) {
 		return true
@@ -64,14 +62,14 @@ func (c Case) Leaks(text, canary string) bool {
 	return false
 }
 
-// sings tells whether a text holds the canary, as it is or in base64.
+// sings tells whether a text contains the canary, as text or in base64.
 func sings(text, canary string) bool {
 	if strings.Contains(text, canary) {
 		return true
 	}
 	for shift := range 3 {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat(" ", shift) + canary))
-		// The first and last characters depend on what is around it.
+		// The first and the last character depend on the surrounding text.
 		if inner := encoded[shift+1 : len(encoded)-2]; strings.Contains(text, inner) {
 			return true
 		}
@@ -79,7 +77,7 @@ func sings(text, canary string) bool {
 	return false
 }
 
-// Server is an API server that the Secrets lead to.
+// Server is the API server in the endpoints of the Secrets.
 type Server struct {
 	URL string
 	CA  []byte
@@ -88,7 +86,7 @@ type Server struct {
 // pair is a certificate and its key, in PEM.
 type pair struct{ certificate, key string }
 
-// newPair makes a pair of its own authority, which ends at some time.
+// newPair returns a certificate of a new CA, which expires at a time, and its key.
 func newPair(ends time.Time) (pair, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -115,14 +113,14 @@ func armour(kind string, data []byte) string {
 
 func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// token looks like a service account's, which ends at some time. Nobody signed
-// it.
+// token returns a token that looks like that of a service account, and expires at a
+// time. Its signature is not valid.
 func token(ends time.Time) string {
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	return part(`{"alg":"RS256"}`) + "." + part(fmt.Sprintf(`{"sub":"nobody","exp":%d}`, ends.Unix())) + "." + part("signature") + mark
 }
 
-// kubeconfig returns one with the lines of its cluster and its user.
+// kubeconfig returns a kubeconfig with the given lines in its cluster and its user.
 func kubeconfig(cluster, user string) map[string]string {
 	return map[string]string{"kubeconfig": `
 apiVersion: v1
@@ -134,14 +132,14 @@ users: [{name: me, user: {` + user + `}}]
 `}
 }
 
-// noise is what no parser was made for.
+// noise returns bytes that no parser accepts.
 func noise(size int) string {
 	data := make([]byte, size)
-	_, _ = rand.Read(data) // never fails
+	_, _ = rand.Read(data) // it never fails
 	return string(bytes.ReplaceAll(data, []byte(mark[:3]), nil)) + mark
 }
 
-// Corpus returns all of them.
+// Corpus returns all bad Secrets.
 func Corpus(s Server) ([]Case, error) {
 	mine, err := newPair(time.Now().Add(time.Hour))
 	if err != nil {
@@ -164,7 +162,7 @@ type maker struct {
 	mine, other, expired pair
 }
 
-// endpoint returns separate keys that lead to the server.
+// endpoint returns separate keys with the address of the server.
 func (m maker) endpoint(pairs ...string) map[string]string {
 	out := map[string]string{"endpoint": m.server.URL, "clusterCA": string(m.server.CA)}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -173,7 +171,7 @@ func (m maker) endpoint(pairs ...string) map[string]string {
 	return out
 }
 
-// there is the line of a kubeconfig that leads to the server.
+// there returns the line of a kubeconfig with the address of the server.
 func (m maker) there() string {
 	return fmt.Sprintf("server: %q, certificate-authority-data: %s", m.server.URL, encode(string(m.server.CA)))
 }

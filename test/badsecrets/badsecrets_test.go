@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLeaks finds what a Secret holds in whatever it is written out with.
+// TestLeaks finds the data of a Secret in every encoding.
 func TestLeaks(t *testing.T) {
 	const canary = "nightingale"
 	corpus, err := Corpus(Server{URL: "https://127.0.0.1:6443", CA: []byte("none")})
@@ -19,7 +19,7 @@ func TestLeaks(t *testing.T) {
 			t.Errorf("%s: an innocent text is said to leak", tc.Name)
 		}
 	}
-	key := string(cases["swapped"].Data(canary)["clientCert"]) // there is no canary in it
+	key := string(cases["swapped"].Data(canary)["clientCert"]) // this value has no canary
 	for name, text := range map[string]string{
 		"unknown-token": "is not a token: " + canary,
 		"ca-not-pem":    "is not PEM: " + encode("x"+canary+"y"),

@@ -2,7 +2,7 @@ package badsecrets
 
 import "time"
 
-// keys are Secrets with separate keys, wrong in themselves.
+// keys returns Secrets with separate keys that are not valid.
 func (m maker) keys() []Case {
 	const ca = "data[clusterCA]"
 	good := m.server.URL
@@ -88,7 +88,7 @@ func (m maker) keys() []Case {
 	}
 }
 
-// reaching are Secrets that look right, and that the target judges.
+// reaching returns Secrets that look valid, and that only the target can refuse.
 func (m maker) reaching() []Case {
 	const unaccepted = "does not accept the credentials"
 	there := m.there()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// kubeconfigs are Secrets with a kubeconfig that is wrong in itself.
+// kubeconfigs returns Secrets with a kubeconfig that is not valid.
 func (m maker) kubeconfigs() []Case {
 	there, good := m.there(), m.server.URL
 	const config, kind = "data[kubeconfig]", "data[kubeconfig]: Invalid value: is not"
@@ -81,7 +81,7 @@ func (m maker) kubeconfigs() []Case {
 	}
 }
 
-// bomb is the document that counts to a billion.
+// bomb returns a document that expands to a billion values.
 func bomb() string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [" + mark + "]\n")

@@ -22,12 +22,12 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// front is a control plane, with something or nothing in front of it.
+// front is a control plane, with or without a webhook in front of it.
 type front struct {
 	name  string
 	setup func(context.Context, *front) error
-	// settle waits until what a turn set off in the background has ended, so
-	// that it is not counted against the next.
+	// settle waits until the background work of a turn has ended, so that it does not
+	// count for the next turn.
 	settle func(ctx context.Context, namespace string, objects int) error
 
 	cluster *cluster.Cluster
@@ -43,17 +43,17 @@ const (
 	complete = "all of Portico"
 )
 
-// batch is how many pairs a turn creates at most: short turns, and more of
-// them, so that whatever else the machine does hits all alike.
+// batch is the maximal number of pairs in a turn. Turns are short and many, so that
+// other load on the machine affects all of them equally.
 const batch = 100
 
-// measureAdmission counts creates per second with and without something in
-// front of the API server. It does so on control planes, where no controller
-// but Portico's own takes up the work.
+// measureAdmission counts creates per second with and without a webhook in front of the
+// API server. The clusters are control planes, whose only controllers are those of
+// Portico.
 //
-// Portico is measured twice: its webhooks alone, as on a replica that does not
-// lead, which is what a request waits for; and with its controllers at work on
-// the same machine, which is what a person sees who creates many objects.
+// Portico is measured twice: first only its webhooks, as on a replica that does not
+// lead, which is the delay of a request; and then with its controllers on the same
+// machine, which is the rate that a user sees who creates many objects.
 func measureAdmission(ctx context.Context, s *settings, r *report) error {
 	manifests, err := install.Render(s.manifests())
 	if err != nil {
@@ -99,7 +99,7 @@ func measureAdmission(ctx context.Context, s *settings, r *report) error {
 	var done atomic.Int64
 	progress := func() string { return fmt.Sprintf("%d done", done.Load()) }
 	err = step(fmt.Sprintf("creating %d pairs on each, %d times", size, turns), progress, func() error {
-		for turn := 0; turn <= turns; turn++ { // what turn 0 says of cold caches is not kept
+		for turn := 0; turn <= turns; turn++ { // turn 0 has cold caches, and does not count
 			done.Store(int64(turn))
 			for i := range fronts {
 				f := fronts[(turn+i)%len(fronts)]
@@ -155,7 +155,7 @@ func (f *front) close() {
 		stop()
 	}
 	if f.cluster != nil {
-		_ = f.cluster.Shutdown() // on the way out; nothing waits for it
+		_ = f.cluster.Shutdown() // the program exits; no other step waits for it
 	}
 }
 
@@ -167,8 +167,8 @@ func (f *front) install(ctx context.Context, o install.Options) error {
 	return err
 }
 
-// police puts the policies that ship on the hub, where a leader would have put
-// them. Turn 0 is over before they are old news.
+// police creates the shipped policies on the hub, as a leader would. They are in force
+// after turn 0.
 func (f *front) police(ctx context.Context) error {
 	shipped, err := engine.Shipped()
 	if err != nil {
@@ -182,12 +182,12 @@ func (f *front) police(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, libraries := range []bool{true, false} { // before those that import them
+	for _, libraries := range []bool{true, false} { // before the policies that import them
 		for _, policy := range shipped {
 			if libraries != (policy.Spec.Type == policyv1alpha1.Library) {
 				continue
 			}
-			// A library takes a moment to be known to who judges the next.
+			// A library is in force a moment later.
 			err := cluster.Poll(ctx, time.Minute, "policy "+policy.Name+" to be accepted", func(ctx context.Context) error {
 				return client.IgnoreAlreadyExists(hub.Create(ctx, policy.DeepCopy()))
 			})
@@ -199,7 +199,7 @@ func (f *front) police(ctx context.Context) error {
 	return nil
 }
 
-// follow makes the manager one that does not lead: the Lease is held.
+// follow keeps the manager from leading: the Lease has another holder.
 func (f *front) follow(ctx context.Context) error {
 	if err := makeNamespace(ctx, f.client, install.Namespace); err != nil {
 		return err
@@ -233,8 +233,8 @@ func (f *front) creates(ctx context.Context, namespace string, pairs int, remote
 	return rate, nil
 }
 
-// takenIn waits until Portico has taken in every object of a namespace, and
-// said that there is no target for it.
+// takenIn waits until Portico has reported for every object of a namespace that there
+// is no target.
 func (f *front) takenIn(ctx context.Context, namespace string, objects int) error {
 	hub, err := client.New(f.cluster.Config(), client.Options{})
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// Applications are in a namespace of their own, and what a bare client applies in
-// another. Every template has a Secret.
+// Applications and the objects of a bare client are in two namespaces. Every template
+// has a Secret.
 const (
 	applied = "bench-applications"
 	barely  = "bench-barely"
 	secret  = "sql"
 )
 
-// applications applies applications on the hub until all of them is submitted, and
-// has a bare client apply the same ConfigMaps and Secrets on the target, in turns.
-// Then it counts what they cost while nothing happens.
+// applications applies applications on the hub, until all their resources are
+// submitted. In turns, a bare client applies the same ConfigMaps and Secrets on the
+// target. Then it counts the requests at rest.
 func (b *system) applications(ctx context.Context) error {
 	for _, namespace := range []string{applied, barely} {
 		if err := makeNamespace(ctx, b.onTarget, namespace); err != nil {
@@ -53,7 +53,7 @@ func (b *system) applications(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The first opens connections and watches. It is not measured.
+	// The first application opens connections and watches. It does not count.
 	if _, err := b.submit(ctx, hub, "warm", 1); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func ownSecret() *corev1.Secret {
 	}
 }
 
-// configuration is a ConfigMap that somebody could have written.
+// configuration returns a ConfigMap of ordinary size.
 func configuration(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -109,8 +109,8 @@ func configuration(namespace, name string) *corev1.ConfigMap {
 	}
 }
 
-// submit creates an application, and returns how long it took, in seconds, until
-// all of it was submitted.
+// submit creates an application, and returns the time in seconds until all its
+// resources are submitted.
 func (b *system) submit(ctx context.Context, hub client.WithWatch, name string, templates int) (float64, error) {
 	app := &v1alpha2.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Namespace: applied, Name: name}}
 	for _, each := range called(name, templates) {
@@ -150,8 +150,8 @@ func (b *system) submit(ctx context.Context, hub client.WithWatch, name string, 
 	}
 }
 
-// applyBarely applies on the target what an application is there, and returns how
-// long that took, in seconds.
+// applyBarely applies the objects of an application on the target, and returns the time
+// in seconds.
 func (b *system) applyBarely(ctx context.Context, name string, templates int) (float64, error) {
 	started := time.Now()
 	names := called(name, templates)

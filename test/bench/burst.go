@@ -20,13 +20,12 @@ import (
 
 const (
 	burstNamespace = "bench-burst"
-	// equals is how many targets a burst can go to.
+	// equals is the number of equal targets of a burst.
 	equals = 5
 )
 
-// measureBurst creates applications all at once, and counts how many of them each
-// of a number of equal targets gets. The targets are one API server, which has an
-// address for each.
+// measureBurst creates applications at once, and counts the applications on each of
+// several equal targets. The targets are one API server with an address for each.
 func measureBurst(ctx context.Context, s *settings, r *report) (err error) {
 	p, err := startPlanes(ctx, s, r, 1)
 	defer func() { err = errors.Join(err, p.stop()) }()
@@ -91,7 +90,8 @@ func measureBurst(ctx context.Context, s *settings, r *report) (err error) {
 	return nil
 }
 
-// burstLoads waits until every application has a target, and counts them by it.
+// burstLoads waits until every application has a target, and returns their number by
+// target.
 func (p *planes) burstLoads(ctx context.Context) (loads map[string]int, err error) {
 	err = cluster.Poll(ctx, timeout, "the applications to have targets", func(ctx context.Context) error {
 		var apps v1alpha2.KubernetesApplicationList
@@ -116,8 +116,8 @@ func (p *planes) burstLoads(ctx context.Context) (loads map[string]int, err erro
 	return loads, err
 }
 
-// unevenness is the greatest of loads, and the mean over as many targets as there
-// are: those that have nothing count.
+// unevenness returns the greatest load, and the mean over all targets, including those
+// without load.
 func unevenness(loads map[string]int, targets int) (most, mean float64) {
 	sum := 0
 	for n := range maps.Values(loads) {

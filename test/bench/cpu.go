@@ -10,15 +10,15 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// cpu is the processor time, in seconds, that each process has taken.
+// cpu is the processor time of each process, in seconds.
 type cpu map[string]float64
 
-// ticks is how many of the units that Linux counts processor time in make a
-// second, whatever the machine.
+// ticks is the number of units per second in which Linux counts processor time, on
+// every machine.
 const ticks = 100
 
-// cpu reads what every process of the system has taken so far, ours included.
-// Where there is no /proc it is empty.
+// cpu reads the processor time of every process of the system, and of this process.
+// Without /proc it is empty.
 func (b *system) cpu() cpu {
 	pids := map[string]int{"bench": os.Getpid(), "portico": b.portico.PID()}
 	for _, c := range []*cluster.Cluster{b.hub, b.target} {
@@ -37,7 +37,7 @@ func (b *system) cpu() cpu {
 		if err != nil {
 			continue
 		}
-		// After the name, in parentheses, utime and stime are fields 14 and 15.
+		// After the name in parentheses, utime and stime are fields 14 and 15.
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(rest); len(fields) > 12 {
 			user, _ := strconv.ParseFloat(fields[11], 64)
@@ -48,7 +48,7 @@ func (b *system) cpu() cpu {
 	return taken
 }
 
-// since is what was taken after before.
+// since returns the processor time since before.
 func (c cpu) since(before cpu) cpu {
 	out := cpu{}
 	for name, seconds := range c {
@@ -64,8 +64,8 @@ func (c cpu) total() (sum float64) {
 	return sum
 }
 
-// spent tells, process by process, how much processor time a pair takes through
-// Portico and directly: where the time goes, whatever else the machine does.
+// spent prints, for each process, the processor time of a pair through Portico and
+// directly. It does not depend on other load on the machine.
 func (b *system) spent(through, direct []times) {
 	mean := func(all []times, name string) (sum float64) {
 		for _, t := range all {

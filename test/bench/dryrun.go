@@ -13,17 +13,17 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// dryRun applies Deployments on the hub, one at a time, in two namespaces in
-// turns: in one the target is asked whether it would take them, in the other it
-// is not. They are applied as a dry run on the hub, which is the same to webhooks,
-// so that no controller does anything meanwhile.
+// dryRun applies Deployments on the hub, one at a time, in two namespaces in turns. In
+// one namespace there is a dry run on the target, and in the other there is none. The
+// request on the hub is a dry run as well, so that no controller acts. To webhooks it
+// is the same.
 func (b *system) dryRun(ctx context.Context) error {
 	const dryRunNamespace, otherNamespace = "bench-asked", "bench-unasked"
 	for _, namespace := range []string{dryRunNamespace, otherNamespace} {
 		if err := makeNamespace(ctx, b.onHub, namespace); err != nil {
 			return err
 		}
-		if err := makeNamespace(ctx, b.onTarget, namespace); err != nil { // so that more is tried than to make it
+		if err := makeNamespace(ctx, b.onTarget, namespace); err != nil { // so that the dry run does not have to create the namespace
 			return err
 		}
 		if err := install.Publish(ctx, b.hub, b.target, namespace, nil); err != nil {
@@ -41,7 +41,7 @@ func (b *system) dryRun(ctx context.Context) error {
 		return err
 	}
 
-	const warm = 20 // until connections are open, and what was just published is known
+	const warm = 20 // until connections are open, and the new targets are in the caches
 	took := map[string][]float64{}
 	err = step(fmt.Sprintf("applying %d Deployments with a dry run on the target, and without", b.samples), nil, func() error {
 		for i := range warm + b.samples {

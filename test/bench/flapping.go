@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// fewFlapping is how many resources the smaller of two targets has.
+	// fewFlapping is the number of resources on the smaller target.
 	fewFlapping = 50
-	// probed is how often targets are asked whether they are there, and how long they
-	// may take to answer. A target is away for three times as long, and back for as
-	// long again: too long for a probe to be lucky, and too short for an outage.
+	// probed is the interval and the timeout of probes. A target is away for three times
+	// as long, and back for as long again. That is too long for a probe to miss it, and
+	// too short for an outage.
 	probed = time.Second
 )
 
-// measureFlapping counts what the hub has to write when a target comes and goes,
-// which is not to depend on how much is on it.
+// measureFlapping counts Portico's writes on the hub when a target comes and goes.
+// Their number must not depend on the number of resources on the target.
 func measureFlapping(ctx context.Context, s *settings, r *report) (err error) {
 	p, err := startPlanes(ctx, s, r, 1, fmt.Sprintf("--target-probe-interval=%s", probed), fmt.Sprintf("--target-timeout=%s", probed))
 	defer func() { err = errors.Join(err, p.stop()) }()
@@ -71,8 +71,8 @@ func measureFlapping(ctx context.Context, s *settings, r *report) (err error) {
 	return nil
 }
 
-// flap lets a target come and go, and returns how many writes Portico makes on the
-// hub for each time.
+// flap makes a target come and go, and returns the number of Portico's writes on the
+// hub each time.
 func (p *planes) flap(ctx context.Context, namespace string, proxy *flaky.Proxy) (writes float64, err error) {
 	err = step(fmt.Sprintf("letting a target come and go %d times, %s", p.flaps, namespace), nil, func() error {
 		if err := p.atRest(ctx); err != nil {
@@ -107,7 +107,7 @@ func (p *planes) flap(ctx context.Context, namespace string, proxy *flaky.Proxy)
 	return writes, err
 }
 
-// writesOnHub counts what Portico wrote on the hub, by what it was.
+// writesOnHub counts Portico's writes on the hub by verb and resource.
 func (p *planes) writesOnHub(since time.Time) (map[string]int, error) {
 	events, err := p.system.hub.AuditEvents(since)
 	if err != nil {

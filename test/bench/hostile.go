@@ -21,25 +21,25 @@ import (
 
 const (
 	healthyNamespace = "bench-neighbours"
-	// healthyTargets is how many healthy targets there are.
+	// healthyTargets is the number of healthy targets.
 	healthyTargets = 5
-	// applies is how many Deployments each of them gets in a turn.
+	// applies is the number of Deployments on each of them in a turn.
 	applies = 12
-	// tooMuch is how much memory, in KiB, the manager may take before it is ended:
-	// it must not take all of the machine's.
+	// tooMuch is the memory of the manager, in KiB, at which the benchmark ends it, to
+	// protect the machine.
 	tooMuch = 6 << 20
 )
 
-// beside is a system of healthy targets, which are one API server to which each is
-// another user, and of hostile ones.
+// beside is a system of healthy and hostile targets. The healthy targets are one API
+// server, with a user for each.
 type beside struct {
 	*planes
 	servers []*hostile.Server
 }
 
-// measureHostile measures healthy targets while hostile ones attack, and while those
-// behave. Each round has hostile targets of its own: Portico leaves those of the
-// round before alone for a while.
+// measureHostile measures healthy targets while hostile targets attack, and while they
+// do not. Each round has new hostile targets, because Portico sends no requests to
+// those of the previous round for a while.
 func measureHostile(ctx context.Context, s *settings, r *report) (err error) {
 	p, err := startPlanes(ctx, s, r, 1)
 	defer func() { err = errors.Join(err, p.stop()) }()
@@ -107,19 +107,19 @@ func (b *beside) prepare(ctx context.Context) error {
 	if err := makeNamespace(ctx, b.onTarget, healthyNamespace); err != nil {
 		return err
 	}
-	// No controller makes it here, and an API server that does not find it waits for
-	// it more than a second before it answers the dry run of a Pod.
+	// No controller creates it here. Without it an API server waits more than a second
+	// before it answers the dry run of a Pod.
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	if _, err := b.onTarget.CoreV1().ServiceAccounts(healthyNamespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	// The first Deployment on a target finds nothing watched there.
+	// The first Deployment on a target starts its watches.
 	_, err := b.measure(ctx, "warm", 1)
 	return err
 }
 
-// publishHostile publishes a target for each attack. They are honest at first, so
-// that something is on each, and something watched there.
+// publishHostile publishes a target for each attack. They are honest at first, so that
+// each has a resource and a watch.
 func (b *beside) publishHostile(ctx context.Context, namespace string, attacks []string) (servers []*hostile.Server, err error) {
 	var publications []publication
 	for i := range attacks {
@@ -143,14 +143,14 @@ func (b *beside) publishHostile(ctx context.Context, namespace string, attacks [
 	return servers, nil
 }
 
-// turn is what neighbours took, and the manager's memory, in KiB: the most that was
-// resident in the meantime, and what was in use when all was over.
+// turn has the times of healthy targets, and the manager's memory in KiB: the greatest
+// resident memory, and the memory in use at the end.
 type turn struct {
 	samples
 	resident, left float64
 }
 
-// turn measures neighbours between begin and end.
+// turn measures healthy targets between begin and end.
 func (b *beside) turn(ctx context.Context, what string, begin, end func()) (got turn, err error) {
 	err = step("measuring neighbours, "+what, nil, func() (err error) {
 		if _, err := b.inUse(ctx); err != nil {
@@ -176,13 +176,13 @@ func (b *beside) turn(ctx context.Context, what string, begin, end func()) (got 
 	return got, err
 }
 
-// inUse is the manager's heap, in KiB, a while after what was done, with nothing to
-// collect. The manager is not waited for: it probes all targets all the time.
+// inUse returns the manager's heap in KiB after a garbage collection. It does not wait
+// until the manager is idle, because the manager probes all targets all the time.
 func (b *beside) inUse(ctx context.Context) (float64, error) {
 	if err := pause(ctx, 5*time.Second); err != nil {
 		return 0, err
 	}
-	for range 2 { // what finalizers held goes with the second
+	for range 2 { // the second collection frees objects with finalizers
 		if err := b.collect(ctx); err != nil {
 			return 0, err
 		}
@@ -191,11 +191,11 @@ func (b *beside) inUse(ctx context.Context) (float64, error) {
 	return now.heap, err
 }
 
-// mostResident looks at the manager's memory until ctx ends, and ends the manager
-// when that is too much.
+// mostResident reads the manager's memory until ctx ends. It ends the manager when the
+// memory exceeds tooMuch.
 func (b *beside) mostResident(ctx context.Context, end context.CancelCauseFunc) (most float64) {
 	for {
-		if now, err := b.usage(ctx); err == nil { // a busy manager may not answer each time
+		if now, err := b.usage(ctx); err == nil { // a busy manager may not answer
 			most = max(most, now.resident)
 		}
 		if most > tooMuch {
@@ -207,7 +207,7 @@ func (b *beside) mostResident(ctx context.Context, end context.CancelCauseFunc) 
 	}
 }
 
-// measure deploys to every neighbour, follows the statuses, and cleans up.
+// measure deploys to every healthy target, waits for the statuses, and cleans up.
 func (b *beside) measure(ctx context.Context, group string, times int) (got samples, err error) {
 	there, err := b.onTarget.AppsV1().Deployments(healthyNamespace).Watch(ctx, ofGroup(group))
 	if err != nil {
@@ -265,7 +265,7 @@ func (b *beside) measure(ctx context.Context, group string, times int) (got samp
 	})
 }
 
-// remoteTicked tells whether a resource has a sample's change of its Deployment.
+// remoteTicked tells whether a resource has the changed status of a sample.
 func remoteTicked(r *v1alpha1.KubernetesApplicationResource, sample int) bool {
 	var d appsv1.Deployment
 	return r.Status.Remote != nil && json.Unmarshal(r.Status.Remote.Raw, &d.Status) == nil && ticked(sample)(&d)

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// tick is a condition that nobody else writes, and the Deployment controller
-// leaves alone. Its message numbers the sample.
+// tick is a condition that the Deployment controller does not change. Its message is
+// the number of the sample.
 const tick = "BenchTick"
 
-// latency changes statuses on the target, one at a time, and sees when a watch
-// there and a watch on the hub tell.
+// latency changes statuses on the target, one at a time, and waits for the events of a
+// watch on the target and of a watch on the hub.
 func (b *system) latency(ctx context.Context, prefix string) error {
 	ours := metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=" + prefix}
 	onTarget, err := b.onTarget.AppsV1().Deployments(namespace).Watch(ctx, ours)
@@ -76,7 +76,7 @@ func (b *system) change(ctx context.Context, namespace, name string, sample int)
 	return err
 }
 
-// ticked tells whether a Deployment has a sample's change.
+// ticked tells whether a Deployment has the changed status of a sample.
 func ticked(sample int) func(*appsv1.Deployment) bool {
 	return func(d *appsv1.Deployment) bool {
 		for _, c := range d.Status.Conditions {
@@ -88,8 +88,8 @@ func ticked(sample int) func(*appsv1.Deployment) bool {
 	}
 }
 
-// arrival is how long after it was started, in milliseconds, a watch shows what
-// is waited for.
+// arrival returns the time in milliseconds from started to the first event for which
+// arrived returns true.
 func arrival[T any](ctx context.Context, events watch.Interface, started time.Time, arrived func(T) bool) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

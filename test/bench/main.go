@@ -1,9 +1,9 @@
-// Command bench is behind `make bench`: it measures Portico against the same
-// work done without it, on clusters of its own, and prints ratios.
+// Command bench is behind `make bench`: it compares Portico with the same work without
+// Portico, on clusters of its own, and prints ratios.
 //
-// Ratios, because a number alone says more about the machine than about
-// Portico. What is compared is measured in one run, in turns, so that whatever
-// else the machine does hits all alike; the median counts.
+// A ratio depends less on the machine than a time. Both sides of a ratio are measured
+// in one run, in turns, so that other load on the machine affects both equally. The
+// result is the median.
 package main
 
 import (
@@ -27,19 +27,19 @@ import (
 )
 
 func main() {
-	// What libraries have to say of a cluster that comes or goes is no news here.
+	// The messages of libraries about clusters that come or go are not needed.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt does not wait for the clusters to stop
+	context.AfterFunc(ctx, stop) // after a second interrupt the clusters are not stopped
 	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-// settings are what a run can be told.
+// settings are the options of a run.
 type settings struct {
 	pairs       int
 	concurrency int
@@ -54,14 +54,14 @@ type settings struct {
 	burst       int
 	flapping    int
 	flaps       int
-	only        []string // all, when empty
+	only        []string // all sections if empty
 	profile     bool
 
-	root string // of the repository
-	out  string // where reports go
+	root string // the root of the repository
+	out  string // the directory of reports
 }
 
-// sections are what can be measured, in order.
+// sections are the names of all measurements, in order.
 var sections = []string{policiesSection, admissionSection, throughputSection, memorySection, latencySection, steadySection, dryRunSection, applicationsSection, targetsSection,
 	placementSection, namespacesSection, membersSection, burstSection, hostileSection, flappingSection}
 
@@ -99,8 +99,7 @@ func run(ctx context.Context, args []string) error {
 	if len(r.Rows) == 0 {
 		return failed
 	}
-	// What was measured before something failed, or somebody interrupted it, is
-	// not lost.
+	// The results before an error or an interrupt are printed.
 	fmt.Printf("\n%s", r.markdown())
 	if err := r.write(s.out); err != nil {
 		return errors.Join(failed, err)
@@ -182,7 +181,7 @@ func parse(args []string) (*settings, error) {
 	flags.VisitAll(func(f *flag.Flag) {
 		getter, ok := f.Value.(flag.Getter)
 		if !ok {
-			return // -only
+			return // excluded by -only
 		}
 		if n, ok := getter.Get().(int); ok && n < 1 {
 			errs = append(errs, fmt.Errorf("-%s must be at least 1", f.Name))
@@ -202,7 +201,7 @@ func parse(args []string) (*settings, error) {
 	return s, nil
 }
 
-// manifests are what is installed: as a user would.
+// manifests is the installed kustomization.
 func (s *settings) manifests() string { return filepath.Join(s.root, "config", "default") }
 
 func (s *settings) wants(anyOf ...string) bool {

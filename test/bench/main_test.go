@@ -13,7 +13,7 @@ func TestParse(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		args   []string
-		want   string // the error; none when empty
+		want   string // the error; empty if there is none
 	}{
 		"Nothing":    {reason: "Everything has a size that is worth a run."},
 		"Sizes":      {reason: "A quick look takes small sizes.", args: []string{"-large", "200", "-namespaces", "4", "-only", placementSection}},

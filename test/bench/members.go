@@ -18,8 +18,9 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// Namespaces of members: one has an application with all of them, the other has as
-// many resources that are in none. To both, the same two clusters are published.
+// The namespaces of members. One has an application with all members. The other has the
+// same number of resources without an application. The same two clusters are published
+// to both.
 const (
 	togetherNamespace = "bench-together"
 	singleNamespace   = "bench-single"
@@ -28,8 +29,8 @@ const (
 	largeApplication  = "large"
 )
 
-// measureMembers places an application with many members, and as many resources by
-// themselves, and moves both to another cluster.
+// measureMembers places an application with many members, and the same number of single
+// resources, and moves both to another cluster.
 func measureMembers(ctx context.Context, s *settings, r *report) (err error) {
 	p, err := startPlanes(ctx, s, r, 2)
 	defer func() { err = errors.Join(err, p.stop()) }()
@@ -50,7 +51,7 @@ func measureMembers(ctx context.Context, s *settings, r *report) (err error) {
 				return err
 			}
 		}
-		// The first on each target opens its watches.
+		// The first resource on each target starts its watches.
 		if err := p.warmMembers(ctx, namespace); err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func measureMembers(ctx context.Context, s *settings, r *report) (err error) {
 	return nil
 }
 
-// warmMembers has a resource on each target for a moment.
+// warmMembers creates a resource on each target for a moment.
 func (p *planes) warmMembers(ctx context.Context, namespace string) error {
 	for _, name := range []string{firstTarget, secondTarget} {
 		r, err := resourceFor(configuration(namespace, "warm-"+name), name)
@@ -110,8 +111,8 @@ func (p *planes) warmMembers(ctx context.Context, namespace string) error {
 // target, and then until all were on the second and none on the first.
 type moved struct{ placed, drained float64 }
 
-// placeAndDrain does what kubectl portico drain does, but for its pace: it asks for
-// all units at once, so that it is Portico that is measured.
+// placeAndDrain does the same as kubectl portico drain, but moves all units at once, so
+// that it measures only Portico.
 func (p *planes) placeAndDrain(ctx context.Context, namespace, what string, create, request func(context.Context) error) (m moved, err error) {
 	what = fmt.Sprintf(what, p.members)
 	first, second := p.targets[0].client, p.targets[1].client
@@ -162,8 +163,8 @@ func (p *planes) placeAndDrain(ctx context.Context, namespace, what string, crea
 
 func counted(n *atomic.Int64) func(int) { return func(now int) { n.Store(int64(now)) } }
 
-// small is a ConfigMap as small as can be: an application must fit into etcd's
-// limit of one object with all its templates.
+// small returns a minimal ConfigMap, because all templates of an application must fit
+// into one object of etcd.
 func small(namespace, name string) client.Object {
 	object := configuration(namespace, name)
 	object.Labels, object.Data = nil, map[string]string{"level": "info"}

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// usage is what the manager says of itself, in KiB.
+// usage is the memory of the manager by its own metrics, in KiB.
 type usage struct {
 	resident float64
-	heap     float64 // in use by objects, dead ones that were not swept included
+	heap     float64 // in use by objects, including objects that are not swept yet
 }
 
-// memoryBefore is what the manager takes before the first round; later rounds
-// do not ask.
+// memoryBefore returns the memory of the manager before the first round. It returns
+// zero in later rounds.
 func (b *system) memoryBefore(ctx context.Context, round int) (usage, error) {
 	if round > 0 || !b.wants(memorySection) {
 		return usage{}, nil
@@ -26,8 +26,7 @@ func (b *system) memoryBefore(ctx context.Context, round int) (usage, error) {
 	return b.settled(ctx)
 }
 
-// memory reports what the pairs, each of which is two resources, made the
-// manager take.
+// memory reports the memory of the manager for each pair, which is two resources.
 func (b *system) memory(ctx context.Context, before usage) error {
 	after, err := b.settled(ctx)
 	if err != nil {
@@ -41,17 +40,17 @@ func (b *system) memory(ctx context.Context, before usage) error {
 	return nil
 }
 
-// How long to watch the manager's memory: at least until Go's own collection
-// after two idle minutes, and then until it keeps still for a while.
+// The times of watching the manager's memory: at least until Go's own collection after
+// two idle minutes, and then until the memory is stable for a while.
 const (
 	collected = 150 * time.Second
-	still     = 30 // seconds
+	still     = 30 // in seconds
 	enough    = 4 * time.Minute
 )
 
-// settled waits until the manager takes no less memory than before. It does not
-// make it collect garbage; Go does, after two idle minutes at the latest, and
-// then gives back memory bit by bit.
+// settled waits until the manager's memory no longer decreases. It does not start a
+// garbage collection. Go does, after two idle minutes at the latest, and then returns
+// memory step by step.
 func (b *system) settled(ctx context.Context) (last usage, err error) {
 	err = step("waiting for the manager's memory to settle", nil, func() error {
 		started := time.Now()

@@ -19,13 +19,13 @@ const (
 	smallNamespace  = "bench-small"
 	largeNamespace  = "bench-large"
 	publishedTarget = "target"
-	// fillGroup is the group of the resources that are only there.
+	// fillGroup is the group of the resources that fill a namespace.
 	fillGroup = "filler"
 )
 
-// measureNamespaces measures what one more resource takes in a namespace that has
-// many, and what memory as many take in many namespaces, to each of which the same
-// cluster is published.
+// measureNamespaces measures the time of one more resource in a namespace with many
+// resources. It also measures the memory for the same number of resources in many
+// namespaces, to each of which the same cluster is published.
 func measureNamespaces(ctx context.Context, s *settings, r *report) error {
 	one, err := measureOneNamespace(ctx, s, r)
 	if err != nil || !s.wants(namespacesSection) {
@@ -34,7 +34,7 @@ func measureNamespaces(ctx context.Context, s *settings, r *report) error {
 	return measureManyNamespaces(ctx, s, r, one)
 }
 
-// crowd is how many resources there are, and what memory the manager then takes.
+// crowd is a number of resources, and the memory of the manager with them.
 type crowd struct {
 	usage
 	resources int
@@ -93,11 +93,11 @@ func measureOneNamespace(ctx context.Context, s *settings, r *report) (taken cro
 	return p.restarted(ctx)
 }
 
-// placements is how many more resources are placed of each kind.
+// placements is the number of further resources of each kind.
 func (s *settings) placements() int { return min(s.samples, 50) }
 
-// fillNamespaces fills namespaces with n resources altogether. Their target is
-// given, and is not asked about each: that is not what is measured.
+// fillNamespaces fills namespaces with n resources altogether. Each resource has a
+// target, and there is no dry run, because neither is part of this measurement.
 func (p *planes) fillNamespaces(ctx context.Context, n int, namespaces ...string) error {
 	for _, namespace := range namespaces {
 		if err := p.patchTarget(ctx, namespace, publishedTarget, fmt.Sprintf(`{"dryRun":%q}`, v1alpha1.DryRunNever)); err != nil {
@@ -115,8 +115,8 @@ func (p *planes) fillNamespaces(ctx context.Context, n int, namespaces ...string
 	return nil
 }
 
-// restarted is what memory the manager takes that finds everything as it is: what
-// an earlier one held for a moment does not count.
+// restarted returns the memory of a manager that starts and changes nothing. So the
+// temporary memory of the manager before does not count.
 func (p *planes) restarted(ctx context.Context) (c crowd, err error) {
 	var all v1alpha1.KubernetesApplicationResourceList
 	if err := p.hub.List(ctx, &all, client.Limit(1)); err != nil {
@@ -131,8 +131,8 @@ func (p *planes) restarted(ctx context.Context) (c crowd, err error) {
 	return c, err
 }
 
-// placed is how long resources took, in milliseconds, from the request to the
-// target: those that were written as such, and native objects.
+// placed are the times in milliseconds from the creation of an object to its arrival on
+// the target, for resources that a user wrote, and for native objects.
 type placed struct{ resources, natives []float64 }
 
 // oneMore creates n more resources of each kind in each namespace, one at a time,
@@ -174,8 +174,8 @@ func (p *planes) oneMore(ctx context.Context, group string, n int, namespaces ..
 	return took, err
 }
 
-// arrives is how long after it was created, in milliseconds, a ConfigMap is on the
-// first target.
+// arrives returns the time in milliseconds from the creation of a ConfigMap to its
+// arrival on the first target.
 func (p *planes) arrives(ctx context.Context, object *corev1.ConfigMap, create func() error) (float64, error) {
 	events, err := p.onTarget.CoreV1().ConfigMaps(object.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + object.Name})
 	if err != nil {
@@ -206,7 +206,7 @@ func comparePlacements(r *report, s *settings, alone, small, large *placed) {
 				f, sl := quantile(fast, q), quantile(slow, q)
 				r.ratio(placementSection, fmt.Sprintf("p%g until %s is on the target, in a namespace of %d ÷ %s", 100*q, row.what, s.large, against),
 					[]float64{sl}, []float64{f}, aim, fmt.Sprintf("%s ms ÷ %s ms", number(sl), number(f)))
-				aim = nil // of the median alone
+				aim = nil // only the median has an aim
 			}
 		}
 		compare(fmt.Sprintf("in one of %d beside it", s.small), row.of(small), row.of(large), atMost(1.5))
@@ -214,8 +214,8 @@ func comparePlacements(r *report, s *settings, alone, small, large *placed) {
 	}
 }
 
-// measureManyNamespaces compares what memory the manager takes, with as many
-// resources as one namespace had in many.
+// measureManyNamespaces measures the memory of the manager with the same number of
+// resources in many namespaces as in one.
 func measureManyNamespaces(ctx context.Context, s *settings, r *report, one crowd) (err error) {
 	p, err := startPlanes(ctx, s, r, 1)
 	defer func() { err = errors.Join(err, p.stop()) }()

@@ -21,10 +21,9 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// noop puts a webhook before the hub that lets everything pass unread: what any
-// admission webhook costs at the least. It stands in Portico's place: registered
-// by Portico's own manifests, served by the same library, in a process of its
-// own.
+// noop registers a webhook that allows everything unread, which is the minimal cost of
+// an admission webhook. It takes the place of Portico: it is registered by Portico's
+// own manifests, and served by the same library, in another process.
 func noop(ctx context.Context, on *cluster.Cluster, manifests []*unstructured.Unstructured) (stop func(), err error) {
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
@@ -69,7 +68,7 @@ const (
 	noopKey         = "noop.key"
 )
 
-// serveNoop is the process of the no-op webhook.
+// serveNoop runs the process of the no-op webhook.
 func serveNoop(address string) error {
 	server := &http.Server{
 		Addr:              address,
@@ -82,7 +81,7 @@ func serveNoop(address string) error {
 	return server.ListenAndServeTLS(noopCertificate, noopKey)
 }
 
-// register has the hub call the webhook wherever it would have called Portico.
+// register makes the hub call the webhook in place of Portico.
 func register(ctx context.Context, on *cluster.Cluster, manifests []*unstructured.Unstructured, address string, certificate []byte) error {
 	hub, err := client.New(on.Config(), client.Options{})
 	if err != nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// deployment is one that somebody could have written: large enough that its
-// bytes count.
+// deployment returns a Deployment of ordinary size, so that its bytes count.
 func deployment(namespace, group, name string, remote bool) *appsv1.Deployment {
 	labels := map[string]string{"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": group}
 	return &appsv1.Deployment{
@@ -67,7 +66,7 @@ func service(namespace, group, name string, remote bool) *corev1.Service {
 	}
 }
 
-// scheduled returns a copy of labels that says where an object runs.
+// scheduled returns a copy of labels with the label for the hub or for a target.
 func scheduled(labels map[string]string, remote bool) map[string]string {
 	out := maps.Clone(labels)
 	if remote {
@@ -76,8 +75,8 @@ func scheduled(labels map[string]string, remote bool) map[string]string {
 	return out
 }
 
-// connect makes a client that nothing but the API server limits, and that takes
-// as little of the machine from those it measures as it can.
+// connect returns a client without a rate limit, which takes as little of the machine
+// as possible.
 func connect(c *cluster.Cluster) (kubernetes.Interface, error) {
 	config := c.Config()
 	config.QPS, config.Burst = -1, -1
@@ -97,7 +96,7 @@ func createPairs(ctx context.Context, client kubernetes.Interface, namespace, gr
 	})
 }
 
-// spread calls do for 0 to n-1, several at a time, until one fails.
+// spread calls do for 0 to n-1, with limited concurrency, until one call fails.
 func spread(ctx context.Context, n, concurrency int, do func(int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +124,7 @@ func spread(ctx context.Context, n, concurrency int, do func(int) error) error {
 	return ctx.Err()
 }
 
-// called names the pairs of a group.
+// called returns the names of the pairs of a group.
 func called(group string, n int) []string {
 	out := make([]string, n)
 	for i := range out {

@@ -27,9 +27,9 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// planes is a hub with Portico and targets, all of them control planes alone: no
-// controller but Portico's own takes up the work, so that thousands of objects
-// cost as little as they can.
+// planes is a hub with Portico and its targets. All of them are control planes, whose
+// only controllers are those of Portico, so that thousands of objects cost as little as
+// possible.
 type planes struct {
 	*system
 	hub     client.WithWatch
@@ -42,13 +42,15 @@ type targetPlane struct {
 	client kubernetes.Interface
 }
 
-// unlimited lets the API servers alone decide how fast the manager is.
+// unlimited removes the rate limits of the manager, so that only the API servers limit
+// it.
 var unlimited = []string{"--hub-qps=5000", "--hub-burst=5000", "--target-qps=5000", "--target-burst=5000", "--target-workers=16"}
 
-// memoryLimit is that of the shipped Deployment. The limits of targets follow it.
+// memoryLimit is the limit of the shipped Deployment. The limits of targets depend on
+// it.
 const memoryLimit = "GOMEMLIMIT=512MiB"
 
-// startPlanes starts a hub and targets, and installs Portico with more arguments.
+// startPlanes starts a hub and targets, and installs Portico with additional arguments.
 // The caller stops them, also after an error.
 func startPlanes(ctx context.Context, s *settings, r *report, targets int, args ...string) (*planes, error) {
 	p := &planes{system: &system{settings: s, report: r}}
@@ -118,7 +120,7 @@ func (p *planes) stop() error {
 	return errors.Join(errs...)
 }
 
-// address is host and port of a cluster's API server.
+// address returns the host and the port of a cluster's API server.
 func address(c *cluster.Cluster) (string, error) {
 	host, err := url.Parse(c.Config().Host)
 	if err != nil {
@@ -130,12 +132,12 @@ func address(c *cluster.Cluster) (string, error) {
 // publication is a target to publish.
 type publication struct {
 	namespace, name string
-	connection      map[string][]byte // the data of its Secret
+	connection      map[string][]byte // the data of the connection Secret
 	spec            v1alpha1.KubernetesTargetSpec
 }
 
-// connectionOf is how a user connects to a cluster, at the address of the user's
-// own configuration or at another.
+// connectionOf returns the data of a connection Secret for a user, with the endpoint or
+// the address in the user's configuration.
 func connectionOf(user *cluster.User, endpoint string) map[string][]byte {
 	return map[string][]byte{
 		v1alpha1.SecretEndpoint: []byte(cmp.Or(endpoint, user.Config.Host)), v1alpha1.SecretClusterCA: user.Config.CAData,
@@ -155,8 +157,8 @@ func (p publication) target() *v1alpha1.KubernetesTarget {
 	return target
 }
 
-// publish publishes, making namespaces that are missing, and returns when all
-// targets answer.
+// publish publishes targets, and creates missing namespaces. It returns when all
+// targets are reachable.
 func (p *planes) publish(ctx context.Context, publications ...publication) error {
 	return step(fmt.Sprintf("publishing %d targets", len(publications)), nil, func() error {
 		for _, each := range publications {
@@ -201,15 +203,15 @@ func (p *planes) patchTarget(ctx context.Context, namespace, name, spec string) 
 	return p.hub.Patch(ctx, target, client.RawPatch("application/merge-patch+json", []byte(`{"spec":`+spec+`}`)))
 }
 
-// resourceFor is a KubernetesApplicationResource for an object, in the namespace of
-// the same name as the object's. on is its target, or empty for the scheduler to
-// choose.
+// resourceFor returns a KubernetesApplicationResource for an object, in the namespace
+// of the same name as the object's. on is its target; if it is empty, the scheduler
+// selects one.
 func resourceFor(object client.Object, on string) (*v1alpha1.KubernetesApplicationResource, error) {
 	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}
-	delete(template, "status") // it is the target's to write
+	delete(template, "status") // the target writes the status
 	raw, err := json.Marshal(template)
 	if err != nil {
 		return nil, err
@@ -224,7 +226,7 @@ func resourceFor(object client.Object, on string) (*v1alpha1.KubernetesApplicati
 	return r, nil
 }
 
-// fill creates n resources of a group in each namespace, with a ConfigMap each, and
+// fill creates n resources of a group in each namespace, each with a ConfigMap, and
 // returns when all of them are submitted.
 func (p *planes) fill(ctx context.Context, group string, n int, on string, namespaces ...string) error {
 	names, all := called(group, n), n*len(namespaces)
@@ -256,8 +258,8 @@ func (p *planes) fill(ctx context.Context, group string, n int, on string, names
 	})
 }
 
-// reaches waits until a cluster has exactly n ConfigMaps in a namespace. It counts
-// without reading them.
+// reaches waits until a cluster has exactly n ConfigMaps in a namespace. It counts them
+// by a list with limit 1.
 func reaches(ctx context.Context, on kubernetes.Interface, namespace string, n int, reported func(int)) error {
 	return cluster.Poll(ctx, timeout, fmt.Sprintf("%d ConfigMaps in %s", n, namespace), func(ctx context.Context) error {
 		list, err := on.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{Limit: 1})
@@ -288,7 +290,7 @@ func (p *planes) submitted(ctx context.Context, namespace string, n int) error {
 		if submitted >= n {
 			return nil
 		}
-		// Looking is work for the hub, which has better to do.
+		// Listing is work for the hub, so it is done rarely.
 		return errors.Join(fmt.Errorf("%d of %d are", submitted, n), pause(ctx, 2*time.Second))
 	})
 }
@@ -309,15 +311,15 @@ func (p *planes) eachResource(ctx context.Context, namespace string, do func(*v1
 	}
 }
 
-// footprint is what the manager takes once it has nothing to do, and its garbage is
-// collected at our request.
+// footprint returns the memory of the manager when it is idle, after a garbage
+// collection.
 func (p *planes) footprint(ctx context.Context) (last usage, err error) {
-	const seconds = 15 // that it is to keep still
+	const seconds = 15 // the time in which the memory must be stable
 	err = step("waiting for the manager's memory to settle", nil, func() error {
 		if err := p.atRest(ctx); err != nil {
 			return err
 		}
-		for range 2 { // what finalizers held goes with the second
+		for range 2 { // the second collection frees objects with finalizers
 			if err := p.collect(ctx); err != nil {
 				return err
 			}
@@ -355,8 +357,8 @@ func (p *planes) collect(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-// atRest waits until the manager takes next to no processor time, but no longer than
-// a minute. Where that cannot be told it hardly waits.
+// atRest waits until the manager uses nearly no processor time, for a minute at most.
+// If the processor time is unknown, it waits a moment.
 func (p *planes) atRest(ctx context.Context) error {
 	const window = 5 * time.Second
 	for idle, started := 0, time.Now(); idle < 2 && time.Since(started) < time.Minute; {

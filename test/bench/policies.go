@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// measurePolicies runs the benchmarks of the policy engine, which have the
-// policies and targets to do it with, and reports what they measured. Where a
-// time is compared with an aim it is the processor's, which a busy machine hardly
-// changes.
+// measurePolicies runs the benchmarks of the policy engine, which contain the policies
+// and targets, and reports their results. Times with an aim are processor times, which
+// hardly depend on the load of the machine.
 func measurePolicies(ctx context.Context, s *settings, r *report) error {
 	var out []byte
 	err := step("asking policies", nil, func() (err error) {
@@ -36,13 +35,13 @@ func measurePolicies(ctx context.Context, s *settings, r *report) error {
 	return nil
 }
 
-// benchmark is one line of what go test -bench prints.
+// benchmark is one line of the output of go test -bench.
 type benchmark struct {
-	name   string // without Benchmark, and without the number of processors
+	name   string // without the prefix Benchmark and the number of processors
 	values map[string]float64
 }
 
-// readBenchmarks reads what go test -bench prints.
+// readBenchmarks parses the output of go test -bench.
 func readBenchmarks(text string) []benchmark {
 	var out []benchmark
 	for line := range strings.Lines(text) {
@@ -68,7 +67,7 @@ func readBenchmarks(text string) []benchmark {
 	return out
 }
 
-// aims are what benchmarks should come to, in microseconds of the processor.
+// aims are the aims of benchmarks, in microseconds of processor time.
 var aims = map[string]float64{
 	"Decide/targets=1000/policies=1": 12_000, // 12 µs for each target and five rules
 	"Decide/targets=100/policies=1":  1_200,
@@ -79,7 +78,7 @@ var aims = map[string]float64{
 	"Reload/policies=100":            5_000,
 }
 
-// titles say what a benchmark measures, by the part of its name before a slash.
+// titles describe the benchmarks, by the part of their names before a slash.
 var titles = map[string]string{
 	"Decide":               "a decision",
 	"DecideWithSelector":   "a decision among 1,000 targets of which a selector leaves 10",

@@ -13,7 +13,7 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// profiling makes the manager serve profiles, if they were asked for.
+// profiling makes the manager serve profiles, if the user requested them.
 func (b *system) profiling() (args []string, err error) {
 	if !b.profile {
 		return nil, nil
@@ -26,8 +26,8 @@ func (b *system) profiling() (args []string, err error) {
 	return []string{"--profiling-bind-address=" + b.profiles}, nil
 }
 
-// profiled does something while the CPU that the manager and the hub's API
-// server take is profiled, and takes a profile of the manager's heap afterwards.
+// profiled calls do, and takes CPU profiles of the manager and of the hub's API server
+// in the meantime. It takes a profile of the manager's heap afterwards.
 func (b *system) profiled(ctx context.Context, name string, do func() error) error {
 	if !b.profile {
 		return do()

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// printProgress tells what is going on, one line at a time.
+// printProgress prints one line about the progress.
 func printProgress(format string, args ...any) {
 	fmt.Printf("  "+format+"\n", args...)
 }
 
-// step does one thing, and tells of it if it takes more than two seconds.
-// progress, if there is any, says how far it is.
+// step calls do, and prints a line if it takes more than two seconds. progress returns
+// the progress, and may be nil.
 func step(what string, progress func() string, do func() error) error {
 	started := time.Now()
 	done := make(chan error, 1)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// report is what a run found.
+// report is the result of a run.
 type report struct {
 	Time        time.Time `json:"time"`
 	CPUs        int       `json:"cpus"`
@@ -26,16 +26,16 @@ type report struct {
 type row struct {
 	Section string `json:"section"`
 	What    string `json:"what"`
-	// Value is the median of Values: ratios, unless Unit says otherwise.
+	// Value is the median of Values. They are ratios, unless there is a Unit.
 	Value  float64   `json:"value"`
 	Values []float64 `json:"values,omitempty"`
 	Unit   string    `json:"unit,omitempty"`
 	Aim    *aim      `json:"aim,omitempty"`
-	// Detail is what the ratio was made of. It depends on the machine.
+	// Detail has the numbers behind the ratio. They depend on the machine.
 	Detail string `json:"detail,omitempty"`
 }
 
-// aim is what a value should be.
+// aim is the intended value.
 type aim struct {
 	AtLeast *float64 `json:"atLeast,omitempty"`
 	AtMost  *float64 `json:"atMost,omitempty"`
@@ -59,7 +59,7 @@ func (a *aim) String() string {
 	}
 }
 
-// note explains rows in more words than fit a table.
+// note is a longer explanation of rows.
 type note struct {
 	Title string   `json:"title"`
 	Lines []string `json:"lines"`
@@ -72,7 +72,7 @@ func newReport(s *settings) *report {
 	}
 }
 
-// ratio adds a row that compares two series, measured in turns.
+// ratio adds a row for the ratio of two series, which were measured in turns.
 func (r *report) ratio(section, what string, numerators, denominators []float64, aim *aim, detail string) {
 	values := make([]float64, min(len(numerators), len(denominators)))
 	for i := range values {
@@ -81,7 +81,7 @@ func (r *report) ratio(section, what string, numerators, denominators []float64,
 	r.Rows = append(r.Rows, row{Section: section, What: what, Value: median(values), Values: values, Aim: aim, Detail: detail})
 }
 
-// value adds a row that is no ratio.
+// value adds a row for a value that is no ratio.
 func (r *report) value(section, what string, value float64, unit string, aim *aim, detail string) {
 	r.Rows = append(r.Rows, row{Section: section, What: what, Value: value, Unit: unit, Aim: aim, Detail: detail})
 }
@@ -134,7 +134,7 @@ func (r *report) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "report.md"), []byte(r.markdown()), 0o644)
 }
 
-// number is a number with as many digits as a person looks at.
+// number formats a number with the significant digits.
 func number(v float64) string {
 	switch {
 	case v == float64(int64(v)):
@@ -150,7 +150,7 @@ func number(v float64) string {
 
 func median(values []float64) float64 { return quantile(values, 0.5) }
 
-// quantile interpolates between the two nearest values; it is 0 of nothing.
+// quantile interpolates between the two nearest values. Without values it is 0.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// calm is how long the clusters' own controllers get to finish.
+	// calm is the time in which the clusters' own controllers finish.
 	calm = 15 * time.Second
-	// watched is how long nothing is to happen.
+	// watched is the time in which there should be no requests.
 	watched = 30 * time.Second
 )
 
-// idle counts what the API servers are asked to do while nobody does anything.
-// with says, for a section's rows, with what there is.
+// idle counts the requests to the API servers while no user acts. with is the part of a
+// row's title about the existing objects.
 func (b *system) idle(ctx context.Context, section, with string) error {
 	var since time.Time
 	err := step(fmt.Sprintf("doing nothing for %s", calm+watched), nil, func() error {
@@ -56,7 +56,7 @@ func (b *system) idle(ctx context.Context, section, with string) error {
 	return nil
 }
 
-// reportRequests tells what the hub was asked for a pair, most frequent first.
+// reportRequests reports the requests to the hub for a pair, by frequency.
 func (b *system) reportRequests(since time.Time) error {
 	events, err := b.hub.AuditEvents(since)
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *system) reportRequests(since time.Time) error {
 	return nil
 }
 
-// reportCount reports a count that is to be 0, and what was counted.
+// reportCount reports a count that should be 0, with its items.
 func (b *system) reportCount(section, what string, counts map[string]int) {
 	lines, total := tallied(counts)
 	b.report.value(section, what, float64(total), "requests", atMost(0), "")
@@ -90,7 +90,7 @@ func (b *system) reportCount(section, what string, counts map[string]int) {
 	}
 }
 
-// tallied are the lines of a count, and its sum.
+// tallied returns the items of a count as lines, and their sum.
 func tallied(counts map[string]int) (lines []string, total int) {
 	for _, request := range slices.Sorted(maps.Keys(counts)) {
 		total += counts[request]
@@ -107,13 +107,13 @@ func describe(event auditv1.Event) string {
 	return event.Verb + " " + path + " by " + event.User.Username
 }
 
-// discovery tells a question about what kinds there are.
+// discovery tells whether an event is a discovery request.
 func discovery(event auditv1.Event) bool {
 	return event.ObjectRef == nil && (strings.HasPrefix(event.RequestURI, "/api") || strings.HasPrefix(event.RequestURI, "/openapi"))
 }
 
-// portico tells who asked: on the hub Portico has a service account, on a target
-// a name for its requests.
+// portico tells whether Portico made a request. On the hub Portico has a service
+// account, and on a target a user name.
 func portico(event auditv1.Event) bool {
 	return strings.HasPrefix(event.User.Username, "system:serviceaccount:"+install.Namespace+":") ||
 		strings.HasPrefix(event.UserAgent, v1alpha1.PropagationManager)

@@ -13,14 +13,14 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// namespace is where pairs are, on the hub and on the target. Those that are
-// created on the target directly are in another.
+// namespace is the namespace of pairs on the hub and on the target. Pairs that are
+// created on the target directly are in another namespace.
 const (
 	namespace       = "bench"
 	directNamespace = "bench-direct"
 )
 
-// system is a hub with Portico and a target, both whole.
+// system is a hub with Portico and a target. Both are complete clusters.
 type system struct {
 	*settings
 	report *report
@@ -28,17 +28,17 @@ type system struct {
 	hub, target     *cluster.Cluster
 	onHub, onTarget kubernetes.Interface
 	portico         *install.Manager
-	profiles        string // where the manager serves them
+	profiles        string // the address of the manager's profiles
 }
 
-// measureSystem measures what needs a hub and a target.
+// measureSystem runs the measurements that need a hub and a target.
 func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 	b := &system{settings: s, report: r}
 	defer func() { err = errors.Join(err, b.stop()) }()
 	if err := b.start(ctx); err != nil {
 		return err
 	}
-	// The first pair opens connections and fills caches. It is not measured.
+	// The first pair opens connections and fills caches. It does not count.
 	if _, err := b.through(ctx, "warm", 1); err != nil {
 		return err
 	}
@@ -77,7 +77,8 @@ func measureSystem(ctx context.Context, s *settings, r *report) (err error) {
 	return nil
 }
 
-// turns is how often pairs are created: once, if it is not for its own sake.
+// turns is the number of turns that create pairs: one, if only other measurements need
+// the pairs.
 func (b *system) turns() int {
 	if b.wants(throughputSection) {
 		return b.rounds
@@ -85,9 +86,9 @@ func (b *system) turns() int {
 	return 1
 }
 
-// throughTurn creates pairs on the hub and measures what can be measured while
-// they are there: in the first round everything, because then they are all that
-// the manager ever knew.
+// throughTurn creates pairs on the hub, and runs the measurements that need them.
+// Memory is measured in the first round only, because in later rounds the manager has
+// had other pairs.
 func (b *system) throughTurn(ctx context.Context, prefix string, round int) (times, error) {
 	before, err := b.memoryBefore(ctx, round)
 	if err != nil {
@@ -125,7 +126,7 @@ func (b *system) throughTurn(ctx context.Context, prefix string, round int) (tim
 		}
 	}
 	if round == b.turns()-1 {
-		return t, nil // nothing comes after them
+		return t, nil // no other measurement follows
 	}
 	return t, b.remove(ctx, b.onHub, namespace, prefix)
 }
@@ -148,7 +149,7 @@ func (b *system) start(ctx context.Context) error {
 		{"target", cluster.TargetLoadBalancers, &b.target, &b.onTarget},
 	} {
 		err := step("starting "+c.name, nil, func() (err error) {
-			// kwok's nodes hold 500 Pods each.
+			// Each of kwok's nodes holds 500 Pods.
 			*c.to, err = cluster.Start(ctx, cluster.Options{Name: c.name, LoadBalancerRange: c.balancers, Nodes: 2 + b.pairs/250,
 				ExtraAPIServerArgs: []string{fmt.Sprintf("--profiling=%t", b.profile)}})
 			if err != nil {
@@ -196,8 +197,8 @@ func (b *system) stop() error {
 	return errors.Join(errs...)
 }
 
-// remove deletes the pairs of a turn where they were created, and returns when
-// their Pods are gone.
+// remove deletes the pairs of a turn on the cluster on which they were created, and
+// returns when their Pods are gone.
 func (b *system) remove(ctx context.Context, from kubernetes.Interface, namespace, prefix string) error {
 	return step("deleting the pairs", nil, func() error {
 		background := metav1.DeletePropagationBackground
@@ -225,5 +226,5 @@ func (b *system) remove(ctx context.Context, from kubernetes.Interface, namespac
 	})
 }
 
-// timeout is how long anything may take before a run gives up.
+// timeout is the limit on every step of a run.
 const timeout = 15 * time.Minute

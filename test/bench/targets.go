@@ -23,23 +23,22 @@ import (
 
 const (
 	targetsNamespace = "bench-targets"
-	// fifty targets, of which three times five can be in trouble.
+	// fifty is the number of targets. Three times five of them can be in trouble.
 	fifty   = 50
 	trouble = 5
-	// named is the label by which a Deployment selects one of them.
+	// named is the label by which a Deployment selects a target.
 	named = "bench.example.org/name"
 )
 
-// many is a system with fifty targets: one API server, to which each is another
-// user.
+// many is a system with fifty targets. They are one API server, with a user for each.
 type many struct {
 	*system
 	hub     client.Client
 	trouble *flaky.Trouble
 }
 
-// measureTargets measures what targets cost that do nothing, and what those in
-// trouble cost the others.
+// measureTargets measures the cost of idle targets, and the effect of targets in
+// trouble on the others.
 func measureTargets(ctx context.Context, s *settings, r *report) (err error) {
 	m := &many{system: &system{settings: s, report: r}}
 	defer func() { err = errors.Join(err, m.stop()) }()
@@ -64,7 +63,7 @@ func measureTargets(ctx context.Context, s *settings, r *report) (err error) {
 	if err := m.withdraw(ctx, numbers(0, 3*trouble)); err != nil {
 		return err
 	}
-	// The first Deployment on a target finds nothing watched there.
+	// The first Deployment on a target starts its watches.
 	if _, err := m.deploy(ctx, "first", healthy); err != nil {
 		return err
 	}
@@ -138,7 +137,7 @@ func (m *many) prepare(ctx context.Context) error {
 
 func targetName(i int) string { return fmt.Sprintf("target-%02d", i) }
 
-// publish publishes targets, and returns when all answer.
+// publish publishes targets, and returns when all of them are reachable.
 func (m *many) publish(ctx context.Context, which []int) error {
 	return step(fmt.Sprintf("publishing %d targets", len(which)), nil, func() error {
 		err := spread(ctx, len(which), m.concurrency, func(n int) error {
@@ -180,7 +179,7 @@ func (m *many) publish(ctx context.Context, which []int) error {
 	})
 }
 
-// withdraw takes targets back that nothing is on, once Portico has seen that.
+// withdraw deletes unused targets, when Portico has observed that they are unused.
 func (m *many) withdraw(ctx context.Context, which []int) error {
 	is := func(i int) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: targetsNamespace, Name: targetName(i)}
@@ -207,8 +206,8 @@ func (m *many) withdraw(ctx context.Context, which []int) error {
 	return nil
 }
 
-// inTrouble measures the healthy targets while the others are in trouble, and
-// something waits for each of those.
+// inTrouble measures the healthy targets while the others are in trouble, and a
+// Deployment waits for each of those.
 func (m *many) inTrouble(ctx context.Context, round int, healthy []int) (got samples, err error) {
 	ill := numbers(0, len(m.trouble.Proxies))
 	if err := m.publish(ctx, ill); err != nil {
@@ -221,7 +220,7 @@ func (m *many) inTrouble(ctx context.Context, round int, healthy []int) (got sam
 	m.trouble.Begin()
 	for _, i := range ill {
 		patch := []byte(`{"spec":{"template":{"metadata":{"annotations":{"round":"changed"}}}}}`)
-		// Portico warns that it cannot ask the target, and lets it in.
+		// Portico allows the request, with a warning that there was no dry run.
 		if _, err := m.onHub.AppsV1().Deployments(targetsNamespace).Patch(ctx, waiting+"-"+targetName(i), types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return got, err
 		}
@@ -237,7 +236,7 @@ func (m *many) inTrouble(ctx context.Context, round int, healthy []int) (got sam
 	return got, m.withdraw(ctx, ill)
 }
 
-// onTheirTarget is a Deployment for one target.
+// onTheirTarget returns a Deployment for one target.
 func onTheirTarget(group string, i int) *appsv1.Deployment {
 	d := deployment(targetsNamespace, group, group+"-"+targetName(i), true)
 	d.Labels[v1alpha1.ApplicationLabel] = d.Name
@@ -245,14 +244,15 @@ func onTheirTarget(group string, i int) *appsv1.Deployment {
 	return d
 }
 
-// samples are milliseconds: from a Deployment's creation on the hub until its
-// target has it, and from a change of its status there until the hub has that.
+// samples are times in milliseconds: from the creation of a Deployment on the hub to
+// its arrival on the target, and from a change of its status there to the same change
+// on the hub.
 type samples struct{ applied, reported []float64 }
 
-// changes of each Deployment's status are followed.
+// changes is the number of changes of each Deployment's status.
 const changes = 3
 
-// measure deploys to targets, follows the statuses, and cleans up.
+// measure deploys to targets, waits for the statuses, and cleans up.
 func (m *many) measure(ctx context.Context, group string, on []int) (got samples, err error) {
 	if got.applied, err = m.deploy(ctx, group, on); err != nil {
 		return got, err
@@ -267,8 +267,8 @@ func ofGroup(group string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=" + group}
 }
 
-// deploy creates a Deployment for each target, and sees it arrive there before
-// it creates the next.
+// deploy creates a Deployment for each target. It waits for the arrival of each on its
+// target.
 func (m *many) deploy(ctx context.Context, group string, on []int) (applied []float64, err error) {
 	there, err := m.onTarget.AppsV1().Deployments(targetsNamespace).Watch(ctx, ofGroup(group))
 	if err != nil {
@@ -292,7 +292,8 @@ func (m *many) deploy(ctx context.Context, group string, on []int) (applied []fl
 	return applied, err
 }
 
-// follow changes statuses on the targets, one at a time, and sees them on the hub.
+// follow changes statuses on the targets, one at a time, and waits for the same change
+// on the hub.
 func (m *many) follow(ctx context.Context, group string, on []int) (reported []float64, err error) {
 	here, err := m.onHub.AppsV1().Deployments(targetsNamespace).Watch(ctx, ofGroup(group))
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// times are how long it took, from the first request on, until every pair was
-// created, the target had it, and its status said that it is available.
+// times are the times from the first request until all pairs are created, all are on
+// the target, and all are available by their status.
 type times struct {
 	created, there, available time.Duration
-	// cpu is what every process took in the meantime.
+	// cpu is the processor time of every process in the meantime.
 	cpu cpu
 }
 
@@ -27,13 +27,13 @@ func (b *system) through(ctx context.Context, prefix string, pairs int) (times, 
 	return b.race(ctx, fmt.Sprintf("%d pairs through Portico", pairs), prefix, pairs, b.onHub, namespace, namespace)
 }
 
-// directly creates pairs on the target, as a client does that knows where to.
+// directly creates pairs on the target, without Portico.
 func (b *system) directly(ctx context.Context, prefix string, pairs int) (times, error) {
 	return b.race(ctx, fmt.Sprintf("%d pairs directly", pairs), prefix, pairs, b.onTarget, directNamespace, directNamespace)
 }
 
-// race creates pairs and watches them arrive on the target, and become
-// available where they were created.
+// race creates pairs. It watches their arrival on the target, and their availability on
+// the cluster on which they were created.
 func (b *system) race(ctx context.Context, what, prefix string, pairs int, on kubernetes.Interface, namespace, onTarget string) (times, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -88,8 +88,7 @@ func (b *system) race(ctx context.Context, what, prefix string, pairs int, on ku
 	return t, err
 }
 
-// available tells whether a Deployment's status says that its current
-// generation is.
+// available tells whether a Deployment is available in its current generation.
 func available(object any) bool {
 	d, ok := object.(*appsv1.Deployment)
 	if !ok || d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas < ptr.Deref(d.Spec.Replicas, 1) {
@@ -103,7 +102,7 @@ func available(object any) bool {
 	return false
 }
 
-// counter counts the objects that become good.
+// counter counts the objects for which good returns true.
 type counter struct {
 	what   string
 	events watch.Interface
@@ -113,7 +112,7 @@ type counter struct {
 	took time.Duration
 }
 
-// count returns when enough are good, or when it will never know.
+// count returns when enough objects are counted, or when the watch ends.
 func (t *counter) count(ctx context.Context, started time.Time, want int) error {
 	counted := map[string]bool{}
 	for len(counted) < want {

@@ -43,7 +43,8 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// controllers are those of cert-manager that issue from a self-signed CA.
+// controllers are the controllers of cert-manager that issue certificates from a
+// self-signed CA.
 var controllers = []string{
 	issuers.ControllerName,
 	approver.ControllerName,
@@ -62,8 +63,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startCertManager installs cert-manager's kinds on the hub and runs its own
-// controllers and injector in this process until the test ends.
+// startCertManager installs cert-manager's kinds on the hub, and runs its controllers
+// and its injector in this process until the test ends.
 func startCertManager(t *testing.T, hub *cluster.Cluster) {
 	t.Helper()
 	admin, err := client.New(hub.Config(), client.Options{})
@@ -147,7 +148,7 @@ func runInjector(ctx context.Context, group *errgroup.Group, cfg *rest.Config) e
 	return nil
 }
 
-// definitions are cert-manager's kinds, from the module that is compiled in.
+// definitions returns cert-manager's CustomResourceDefinitions, from the Go module.
 func definitions(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()

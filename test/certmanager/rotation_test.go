@@ -31,8 +31,8 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// TestCertManager renews Portico's certificate and replaces its CA with
-// cert-manager's own controllers, while people apply.
+// TestCertManager renews Portico's certificate and replaces its CA with cert-manager's
+// own controllers, while users apply objects.
 func TestCertManager(t *testing.T) {
 	hub := start(t)
 	startCertManager(t, hub)
@@ -62,8 +62,7 @@ func TestCertManager(t *testing.T) {
 	p.checkPermissions(t)
 }
 
-// TestEmbedded does the same with Portico as its own authority, on a cluster
-// that has never heard of cert-manager.
+// TestEmbedded does the same in the embedded mode, on a cluster without cert-manager.
 func TestEmbedded(t *testing.T) {
 	hub := start(t)
 	p := installed(t, hub, install.Options{Args: []string{"--leaf-duration=6s"}})
@@ -77,7 +76,7 @@ func TestEmbedded(t *testing.T) {
 	p.during(t, "three CA rotations", func() {
 		for range 3 {
 			before, ca := p.leaf(t), p.secret(t, "portico-ca")
-			ca.Data = nil // an empty Secret is what the authority fills
+			ca.Data = nil // the source fills an empty Secret
 			if err := p.admin.Update(t.Context(), ca); err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +88,7 @@ func TestEmbedded(t *testing.T) {
 	p.checkPermissions(t)
 }
 
-// portico is an installed Portico.
+// portico is an installation of Portico.
 type portico struct {
 	admin   client.Client
 	manager *install.Manager
@@ -133,10 +132,10 @@ func installed(t *testing.T, hub *cluster.Cluster, o install.Options) portico {
 	return portico{admin: admin, manager: manager}
 }
 
-// during applies through Portico's webhooks for as long as change runs, and a
-// little longer. An API server keeps its connections open, so beside it another
-// caller connects anew each time, with the CA that the configurations carry at
-// that moment. Neither may be refused once.
+// during applies objects through Portico's webhooks while change runs, and for a short
+// time afterwards. An API server keeps its connections open. So another client opens a
+// new connection each time, with the CA in the webhook configurations at that moment.
+// No request may be refused.
 func (p portico) during(t *testing.T, what string, change func()) {
 	t.Helper()
 	p.await(t, "a first admitted apply", func() bool { return p.apply(t.Context()) == nil })
@@ -173,7 +172,7 @@ type caller struct {
 
 func (c *caller) run(ctx context.Context) {
 	for ; ctx.Err() == nil; c.calls++ {
-		// Not ctx: a call that has begun must end well.
+		// A call that has begun is not cancelled.
 		if err := c.call(context.Background()); err != nil {
 			c.failures = append(c.failures, err)
 		}
@@ -181,7 +180,7 @@ func (c *caller) run(ctx context.Context) {
 	}
 }
 
-// apply sends a Deployment that runs on a target through every webhook.
+// apply applies a remote Deployment as a dry run, through every webhook.
 func (p portico) apply(ctx context.Context) error {
 	labels := map[string]string{"app": "web"}
 	return p.admin.Create(ctx, &appsv1.Deployment{
@@ -197,7 +196,7 @@ func (p portico) apply(ctx context.Context) error {
 	}, client.DryRunAll)
 }
 
-// connect verifies the certificate with what each configuration trusts now.
+// connect verifies the certificate with the CA in each configuration.
 func (p portico) connect(ctx context.Context) error {
 	var mutating admissionregistrationv1.MutatingWebhookConfiguration
 	var validating admissionregistrationv1.ValidatingWebhookConfiguration
@@ -235,7 +234,7 @@ func (p portico) dial(ctx context.Context, config *tls.Config) (*tls.Conn, error
 	return conn, nil
 }
 
-// leaf is the certificate that is presented now.
+// leaf returns the presented certificate.
 func (p portico) leaf(t *testing.T) *x509.Certificate {
 	t.Helper()
 	connection, err := p.dial(t.Context(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // looks at the certificate, sends nothing
@@ -255,7 +254,7 @@ func (p portico) secret(t *testing.T, name string) *corev1.Secret {
 	return secret
 }
 
-// renew asks for a new certificate before its time, as `cmctl renew` does.
+// renew requests a new certificate, as `cmctl renew` does.
 func (p portico) renew(t *testing.T, name string) {
 	t.Helper()
 	certificate := &cmapi.Certificate{}
@@ -280,8 +279,8 @@ func (p portico) renew(t *testing.T, name string) {
 	}
 }
 
-// checkPermissions reads the manager's log: it runs with the roles that were
-// installed, and they must be enough.
+// checkPermissions searches the manager's log for denied requests: the installed roles
+// must be sufficient.
 func (p portico) checkPermissions(t *testing.T) {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Clean(p.manager.LogFile()))

@@ -14,9 +14,9 @@ import (
 
 const auditLog = "audit.log"
 
-// AuditEvents are the requests that the API server finished since then, oldest
-// first, leases left out. A request is in the log before its client has the
-// answer.
+// AuditEvents returns the requests that the API server has finished since a time,
+// oldest first, without those for Leases. A request is in the log before its client has
+// the response.
 func (c *Cluster) AuditEvents(since time.Time) ([]auditv1.Event, error) {
 	file, err := os.Open(c.path(auditLog))
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *Cluster) AuditEvents(since time.Time) ([]auditv1.Event, error) {
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return events, nil // what has no end yet is still being written
+			return events, nil // a line without an end is still being written
 		}
 		if err != nil {
 			return nil, err
@@ -43,8 +43,7 @@ func (c *Cluster) AuditEvents(since time.Time) ([]auditv1.Event, error) {
 	}
 }
 
-// IsWrite tells whether a request was one that can change something: not a
-// read, and not a dry run.
+// IsWrite tells whether a request can change an object: it is no read and no dry run.
 func IsWrite(event auditv1.Event) bool {
 	switch event.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":

@@ -20,18 +20,17 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// authority signs the certificates of one cluster. A second one, with another
-// key, signs for the API server's own calls to aggregated API servers.
+// authority is the CA of one cluster. A second CA with another key signs the API
+// server's own client certificate for aggregated API servers.
 type authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 }
 
-// lifetime is longer than anyone keeps a test cluster.
+// lifetime is longer than the life of a test cluster.
 const lifetime = 10 * 365 * 24 * time.Hour
 
-// loadAuthority reads the authority kept in two files, and makes it if there is
-// none.
+// loadAuthority reads a CA from two files, and creates it if there is none.
 func loadAuthority(name, certFile, keyFile string) (*authority, error) {
 	certs, err := cert.CertsFromFile(certFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +59,7 @@ func newAuthority(name, certFile, keyFile string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The key first: the certificate says that both are there.
+	// The key is first: the certificate means that both files are there.
 	if err := writeKey(keyFile, key); err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (a *authority) client(name string, groups ...string) (certPEM, keyPEM []byt
 	return a.clientUntil(time.Time{}, name, groups...)
 }
 
-// clientUntil is client with a certificate that ends, to the second.
+// clientUntil does the same as client, with an expiry.
 func (a *authority) clientUntil(ends time.Time, name string, groups ...string) (certPEM, keyPEM []byte, err error) {
 	return a.sign(&x509.Certificate{
 		NotAfter:    ends,
@@ -104,7 +103,7 @@ func (a *authority) sign(template *x509.Certificate) (certPEM, keyPEM []byte, er
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, nil, err
 	}
-	template.NotBefore = time.Now().Add(-time.Minute) // clocks differ
+	template.NotBefore = time.Now().Add(-time.Minute) // for differences between clocks
 	if template.NotAfter.IsZero() {
 		template.NotAfter = time.Now().Add(lifetime)
 	}

@@ -1,10 +1,10 @@
-// Package cluster starts real Kubernetes clusters on loopback: etcd, the API
-// server, the controller manager with every stock controller, the scheduler, a
-// cloud that gives load balancers, and kwok to play the nodes.
+// Package cluster starts real Kubernetes clusters on loopback: etcd, the API server,
+// the controller manager with every stock controller, the scheduler, a cloud that
+// provides load balancers, and kwok, which simulates the nodes.
 //
-// A cluster keeps everything it is in one directory: keys, data, logs, and a
-// record of each process. Starting in a directory that has some of it brings up
-// what is missing, so that `make up` can be run again.
+// The directory of a cluster contains its keys, data, logs, and a record of each
+// process. A start in an existing directory starts the missing processes, so that `make
+// up` can be repeated.
 package cluster
 
 import (
@@ -37,41 +37,42 @@ const (
 // Everything is a whole cluster.
 var Everything = []Component{Etcd, APIServer, ControllerManager, Scheduler, CloudControllerManager, Kwok}
 
-// ControlPlane is a cluster that answers, and reconciles nothing.
+// ControlPlane is a cluster without controllers.
 var ControlPlane = []Component{Etcd, APIServer}
 
-// Address ranges that load balancers can come from. Both are documentation
-// ranges, so that an address tells which cluster gave it and leads nowhere.
+// The address ranges of load balancers. Both are reserved for documentation, so that an
+// address identifies the cluster that gave it, and reaches no host.
 const (
 	TargetLoadBalancers = "203.0.113.0/24"
 	HubLoadBalancers    = "198.51.100.0/24"
 )
 
-// Options say what cluster to start. The zero value is a whole cluster with two
-// nodes that ends with the calling process.
+// Options of a cluster. The zero value is a complete cluster with two nodes that ends
+// with the calling process.
 type Options struct {
 	// Name is the name of the cluster, its context and its nodes. Default: "test".
 	Name string
-	// Dir holds all of the cluster. Default: a temporary directory, which
+	// Dir is the directory of the cluster. Default: a temporary directory, which
 	// Shutdown removes.
 	Dir string
-	// Bin holds the Kubernetes programs. Default: bin in the repository's root.
+	// Bin is the directory of the Kubernetes programs. Default: bin in the repository's
+	// root.
 	Bin string
-	// Nodes is how many nodes kwok plays. Default: 2; -1 for none.
+	// Nodes is the number of simulated nodes. Default: 2; -1 for none.
 	Nodes int
-	// LoadBalancerRange is where load balancers get their address from.
-	// Default: TargetLoadBalancers.
+	// LoadBalancerRange is the address range of load balancers. Default:
+	// TargetLoadBalancers.
 	LoadBalancerRange string
-	// ServiceCIDR is where Services get their cluster IP from. Default: another
-	// 10.x.0.0/16 for each cluster that this process starts.
+	// ServiceCIDR is the address range of Services. Default: another 10.x.0.0/16 for
+	// each cluster of this process.
 	ServiceCIDR string
-	// Components are what to start. Default: Everything.
+	// Components are the components to start. Default: Everything.
 	Components []Component
-	// ExtraAPIServerArgs come after the API server's own.
+	// ExtraAPIServerArgs are additional arguments of the API server.
 	ExtraAPIServerArgs []string
 	// Detach lets the cluster outlive the process that starts it.
 	Detach bool
-	// Progress, if set, is told of steps worth waiting for.
+	// Progress is called with steps that take long.
 	Progress func(step string)
 }
 
@@ -80,14 +81,14 @@ type Cluster struct {
 	opts  Options
 	state state
 	ca    *authority
-	temp  bool // Dir is ours to remove.
+	temp  bool // Shutdown removes Dir
 
 	mu        sync.Mutex
 	processes map[Component]*Process
 	admin     *User
 }
 
-// serviceRanges counts the clusters that asked for no particular range.
+// serviceRanges counts the clusters without ServiceCIDR.
 var serviceRanges atomic.Uint32
 
 func (o Options) withDefaults() (Options, error) {
@@ -122,8 +123,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Start starts a cluster, or what is missing of the one in opts.Dir, and returns
-// when Pods can be made in its default namespace.
+// Start starts a cluster, or the missing components of the cluster in opts.Dir. It
+// returns when Pods can be created in the default namespace.
 func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if opts, err = opts.withDefaults(); err != nil {
 		return nil, err
@@ -170,8 +171,8 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// abandon ends a cluster that did not start. What a detached one left running
-// is there for the next attempt; any cluster's logs are there for the reader.
+// abandon ends a cluster that did not start. The processes of a detached cluster remain
+// for the next attempt. The logs of any cluster remain for the reader.
 func (c *Cluster) abandon() error {
 	if c.opts.Detach {
 		return nil
@@ -179,54 +180,54 @@ func (c *Cluster) abandon() error {
 	return c.killAll()
 }
 
-// Name is the cluster's name.
+// Name returns the name of the cluster.
 func (c *Cluster) Name() string { return c.opts.Name }
 
-// Dir is where the cluster keeps itself.
+// Dir returns the directory of the cluster.
 func (c *Cluster) Dir() string { return c.opts.Dir }
 
-// ServiceCIDR is where the cluster's Services get their cluster IP from.
+// ServiceCIDR returns the address range of the cluster's Services.
 func (c *Cluster) ServiceCIDR() netip.Prefix { return netip.MustParsePrefix(c.state.ServiceCIDR) }
 
-// Config is a client configuration for an administrator (system:masters).
+// Config returns a client configuration of an administrator (system:masters).
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.admin.Config) }
 
-// Kubeconfig is the path of a kubeconfig for an administrator.
+// Kubeconfig returns the path of an administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 
-// LogFile is where a component's output goes.
+// LogFile returns the path of a component's log.
 func (c *Cluster) LogFile(component Component) string { return c.path(string(component) + ".log") }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.opts.Dir, name) }
 
-// Stop ends a component as an operator would, and waits until it has ended.
+// Stop ends a component with SIGTERM, and waits until it has ended.
 func (c *Cluster) Stop(component Component) error {
 	return c.signal(component, (*Process).Stop)
 }
 
-// Kill ends a component as a power cut would, and waits until it has ended.
+// Kill ends a component with SIGKILL, and waits until it has ended.
 func (c *Cluster) Kill(component Component) error {
 	return c.signal(component, (*Process).Kill)
 }
 
-// Pause hangs a component: its connections stay open, and nothing answers.
+// Pause suspends a component: its connections remain open, and get no response.
 func (c *Cluster) Pause(component Component) error {
 	return c.signal(component, (*Process).Pause)
 }
 
-// Resume lets a paused component go on.
+// Resume continues a paused component.
 func (c *Cluster) Resume(component Component) error {
 	return c.signal(component, (*Process).Resume)
 }
 
-// Running tells whether a component's process lives, paused or not.
+// Running tells whether a component's process exists, paused or not.
 func (c *Cluster) Running(component Component) bool {
 	process := c.process(component)
 	return process != nil && process.Alive()
 }
 
-// Restart starts a component again, on the same address, ending it first if it
-// runs. It returns when the API server is ready, if that is what was restarted.
+// Restart starts a component again on the same address. It ends the component first if
+// it runs. For the API server it returns when the API server is ready.
 func (c *Cluster) Restart(ctx context.Context, component Component) error {
 	if c.Running(component) {
 		if err := c.Stop(component); err != nil {
@@ -256,8 +257,7 @@ func (c *Cluster) signal(component Component, send func(*Process) error) error {
 	return send(process)
 }
 
-// Shutdown ends every process, and removes the directory if the caller did not
-// choose it.
+// Shutdown ends every process, and removes a temporary directory.
 func (c *Cluster) Shutdown() error {
 	err := c.killAll()
 	if c.temp {
@@ -278,7 +278,8 @@ func (c *Cluster) killAll() error {
 	return errors.Join(errs...)
 }
 
-// Shutdown ends every process of the cluster in dir, whoever started it.
+// Shutdown ends every process of the cluster in a directory, also those of other
+// programs.
 func Shutdown(dir string) error {
 	var errs []error
 	for _, component := range slices.Backward(Everything) {

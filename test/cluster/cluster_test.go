@@ -26,7 +26,7 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// shared is the cluster of the tests that do not break theirs.
+// shared is the cluster of the tests that do not damage it.
 var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
@@ -231,8 +231,8 @@ func TestUserAndAudit(t *testing.T) {
 	}
 }
 
-// Chaos needs clusters of its own, and starts two at once to see that they do
-// not meet.
+// TestTwoClustersAndChaos damages clusters of its own. It starts two at once to test
+// that they are separate.
 func TestTwoClustersAndChaos(t *testing.T) {
 	var (
 		clusters [2]*cluster.Cluster
@@ -296,7 +296,7 @@ func TestTwoClustersAndChaos(t *testing.T) {
 		t.Errorf("after a restart the cluster is %s, was %s", got, id)
 	}
 
-	// Another Start in the same directory finds what runs.
+	// A second Start in the same directory finds the running processes.
 	second, err := cluster.Start(t.Context(), cluster.Options{Name: c.Name(), Dir: c.Dir(), Components: cluster.ControlPlane})
 	if err != nil {
 		t.Fatal(err)

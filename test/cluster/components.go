@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// args are the arguments of each component.
+// args returns the arguments of a component.
 func (c *Cluster) args(component Component) []string {
 	kubeconfig := "--kubeconfig=" + c.path(string(component)+".kubeconfig")
 	etcd := fmt.Sprintf("http://127.0.0.1:%d", c.state.EtcdPort)
@@ -37,7 +37,7 @@ func (c *Cluster) args(component Component) []string {
 			"--bind-address=127.0.0.1",
 			"--advertise-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", c.state.ServerPort),
-			// Endpoints may not be on loopback, and no Pod looks for them.
+			// Endpoints must not be on loopback, and no Pod needs them.
 			"--endpoint-reconciler-type=none",
 			"--tls-cert-file=" + c.path("apiserver.crt"),
 			"--tls-private-key-file=" + c.path("apiserver.key"),
@@ -72,7 +72,7 @@ func (c *Cluster) args(component Component) []string {
 			"--cluster-signing-cert-file=" + c.path("ca.crt"),
 			"--cluster-signing-key-file=" + c.path("ca.key"),
 			"--service-cluster-ip-range=" + c.state.ServiceCIDR,
-			// A paused API server must not cost the Pods their nodes.
+			// The Pods keep their nodes while the API server is paused.
 			"--node-monitor-grace-period=10m",
 			"--kube-api-qps=100", "--kube-api-burst=200",
 		}
@@ -120,8 +120,8 @@ func (c *Cluster) ensure(component Component) error {
 	return nil
 }
 
-// startControlPlane starts etcd and the API server. A port that was free can be
-// taken before we listen on it, so a new cluster gets three tries.
+// startControlPlane starts etcd and the API server. Another program may take a free
+// port before they listen on it, so there are three attempts for a new cluster.
 func (c *Cluster) startControlPlane(ctx context.Context) error {
 	fresh := c.state.ServerPort == 0
 	for try := 1; ; try++ {
@@ -148,10 +148,10 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	}
 }
 
-// ErrPortTaken says that a cluster cannot come back to where it was.
+// ErrPortTaken means that the address of an existing cluster is in use.
 var ErrPortTaken = errors.New("another program listens on its port; end that, or start the cluster anew")
 
-// waitReady waits until the API server says that it is ready.
+// waitReady waits until the API server is ready.
 func (c *Cluster) waitReady(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
@@ -179,8 +179,8 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	})
 }
 
-// settle waits for what the controllers and kwok make of an empty cluster:
-// a service account in the default namespace, and nodes that take Pods.
+// settle waits for the service account of the default namespace, and for ready nodes.
+// The controllers and kwok create them.
 func (c *Cluster) settle(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.Config())
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *Cluster) settle(ctx context.Context) error {
 
 func (c *Cluster) has(component Component) bool { return slices.Contains(c.opts.Components, component) }
 
-// addNode adds a node for kwok to play.
+// addNode adds a node, which kwok simulates.
 func addNode(ctx context.Context, client kubernetes.Interface, name string) error {
 	_, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -249,7 +249,7 @@ func addNode(ctx context.Context, client kubernetes.Interface, name string) erro
 	return err
 }
 
-// addStorageClass adds the default class, whose volumes kwok makes.
+// addStorageClass adds the default class. kwok simulates its volumes.
 func addStorageClass(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Poll calls done ten times a second until it has no error, and gives up when
-// the error is Permanent or the time is over. The error says what it waited for
-// and what the last call said.
+// Poll calls done ten times a second until it returns no error. It gives up when the
+// error is Permanent or the time is over. Its error names the awaited event and the
+// last error.
 func Poll(ctx context.Context, timeout time.Duration, what string, done func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -20,7 +20,7 @@ func Poll(ctx context.Context, timeout time.Duration, what string, done func(con
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // an answer, not our own impatience
+			last = err // an error of done, and not the end of our own time
 		}
 		var permanent permanentError
 		if errors.As(err, &permanent) {
@@ -34,7 +34,7 @@ func Poll(ctx context.Context, timeout time.Duration, what string, done func(con
 	}
 }
 
-// Permanent marks an error that waiting cannot help.
+// Permanent marks an error that does not end by waiting.
 func Permanent(err error) error { return permanentError{err} }
 
 type permanentError struct{ error }

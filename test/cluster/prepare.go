@@ -15,8 +15,8 @@ import (
 	"os"
 )
 
-// state is what of a cluster must stay as it is when it is started again:
-// others have been given its address.
+// state is the part of a cluster that must not change at the next start, because its
+// address is stored elsewhere.
 type state struct {
 	ServerPort  int    `json:"serverPort"`
 	EtcdPort    int    `json:"etcdPort"`
@@ -31,7 +31,7 @@ var kwokConfig []byte
 
 const stateFile = "cluster.json"
 
-// prepare reads or makes everything that the processes read.
+// prepare reads or creates the files of the processes.
 func (c *Cluster) prepare() error {
 	if err := os.MkdirAll(c.opts.Dir, 0o700); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *Cluster) prepare() error {
 	})
 }
 
-// once calls makes unless the file, the last that it writes, is there.
+// once calls makes unless the file exists. makes writes this file last.
 func (c *Cluster) once(file string, makes func() error) error {
 	if _, err := os.Stat(c.path(file)); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -103,8 +103,8 @@ func (c *Cluster) once(file string, makes func() error) error {
 	return makes()
 }
 
-// choosePorts picks ports for the API server and etcd, and writes them and the
-// kubeconfigs that depend on them.
+// choosePorts selects ports for the API server and etcd. It writes them, and the
+// kubeconfigs that contain them.
 func (c *Cluster) choosePorts() (err error) {
 	if c.state.EtcdPort, err = FreePort(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *Cluster) writeKubeconfigs() (err error) {
 	for component, user := range map[Component]struct{ name, group string }{
 		ControllerManager: {"system:kube-controller-manager", ""},
 		Scheduler:         {"system:kube-scheduler", ""},
-		// These two have no role of their own among the API server's.
+		// The API server has no roles for these two.
 		CloudControllerManager: {"system:cloud-controller-manager", "system:masters"},
 		Kwok:                   {"system:kwok", "system:masters"},
 	} {
@@ -143,9 +143,8 @@ func (c *Cluster) writeKubeconfigs() (err error) {
 
 func (c *Cluster) server() string { return fmt.Sprintf("https://127.0.0.1:%d", c.state.ServerPort) }
 
-// FreePort is a port on loopback that nothing listens on. It is below those
-// that the system hands out by itself, so that nobody is given it before it is
-// used.
+// FreePort returns a free port on loopback. The port is below the range of ports that
+// the system assigns, so that no other program gets it before its use.
 func FreePort() (int, error) {
 	for range 100 {
 		port := 20000 + mathrand.IntN(10000)
@@ -158,5 +157,5 @@ func FreePort() (int, error) {
 	return 0, errors.New("finding a free port on 127.0.0.1 between 20000 and 29999")
 }
 
-// firstAddress is what the API server's own Service gets.
+// firstAddress returns the address of the API server's own Service.
 func firstAddress(cidr string) netip.Addr { return netip.MustParsePrefix(cidr).Masked().Addr().Next() }

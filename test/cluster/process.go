@@ -17,40 +17,39 @@ import (
 	"time"
 )
 
-// Process is a process in a session of its own, with a record on disk by which
-// another run can find it again: <dir>/<name>.json, and <dir>/<name>.log for
-// what it prints.
+// Process is a process in a session of its own. Its record on disk is
+// <dir>/<name>.json, by which another run finds it, and its log is <dir>/<name>.log.
 type Process struct {
 	name string
-	path string // of the record
+	path string // the path of the record
 	log  string
 
 	record record
-	// exited is closed when a process that we started has ended; nil if another
-	// run started it.
+	// exited is closed when the process has ended. It is nil if another run started the
+	// process.
 	exited chan struct{}
 }
 
-// record identifies a process. A number alone does not: it is used again after
-// the process has ended.
+// record identifies a process. Its number alone does not, because it is used again
+// after the end of the process.
 type record struct {
 	PID   int      `json:"pid"`
 	Birth string   `json:"birth"`
-	Args  []string `json:"args"` // for people
+	Args  []string `json:"args"` // for readers
 }
 
-// Command is what to run and how.
+// Command describes a process to start.
 type Command struct {
-	// Name names the record and the log.
+	// Name is the name of the record and of the log.
 	Name string
 	// Path and Args are the program and its arguments.
 	Path string
 	Args []string
-	// Env is added to a minimal environment.
+	// Env is additional to a minimal environment.
 	Env []string
-	// Dir is where the record and the log are, and the working directory.
+	// Dir is the working directory, with the record and the log.
 	Dir string
-	// Detach lets the process outlive us.
+	// Detach lets the process outlive this one.
 	Detach bool
 }
 
@@ -70,16 +69,16 @@ func Launch(c Command) (*Process, error) {
 
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Dir = c.Dir
-	// A home of their own, so that no program reads the user's settings.
+	// The programs must not read the user's settings.
 	cmd.Env = append([]string{"HOME=" + c.Dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, c.Env...)
-	// Files, not pipes: a pipe would end with us.
+	// A pipe would end with this process.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = processAttributes(c.Detach)
 	if err := start(cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Name, err)
 	}
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // its log has the reason of its end
 		close(p.exited)
 	}()
 
@@ -94,8 +93,8 @@ func Launch(c Command) (*Process, error) {
 	return p, nil
 }
 
-// Attach finds a process that an earlier run started. It returns nil if there
-// is none, or if it has ended.
+// Attach returns the process that an earlier run started; nil if there is none, or if
+// it has ended.
 func Attach(dir, name string) (*Process, error) {
 	p := &Process{name: name, path: filepath.Join(dir, name+".json"), log: filepath.Join(dir, name+".log")}
 	data, err := os.ReadFile(p.path)
@@ -106,16 +105,16 @@ func Attach(dir, name string) (*Process, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &p.record); err != nil || !p.Alive() {
-		// Cut short while being written, or out of date.
+		// The record is incomplete or out of date.
 		return nil, os.Remove(p.path)
 	}
 	return p, nil
 }
 
-// PID is the number of the process.
+// PID returns the number of the process.
 func (p *Process) PID() int { return p.record.PID }
 
-// Alive tells whether the process lives, paused or not.
+// Alive tells whether the process exists, paused or not.
 func (p *Process) Alive() bool {
 	if p.exited != nil {
 		select {
@@ -128,14 +127,14 @@ func (p *Process) Alive() bool {
 	return p.record.PID > 0 && p.record.Birth != "" && birth(p.record.PID) == p.record.Birth
 }
 
-// Stop asks the process to end, and ends it if it has not after ten seconds.
+// Stop sends SIGTERM, and SIGKILL after ten seconds.
 func (p *Process) Stop() error { return p.end(syscall.SIGTERM, 10*time.Second) }
 
-// Kill ends the process.
+// Kill sends SIGKILL.
 func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 0) }
 
-// Pause keeps the process from running until Resume. It returns when the last
-// thread has stopped.
+// Pause suspends the process until Resume. It returns when all its threads have
+// stopped.
 func (p *Process) Pause() error {
 	if err := p.send(syscall.SIGSTOP); err != nil {
 		return err
@@ -161,7 +160,7 @@ func (p *Process) end(signal syscall.Signal, timeout time.Duration) error {
 		if err := syscall.Kill(p.record.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("ending %s: %w", p.name, err)
 		}
-		_ = syscall.Kill(p.record.PID, syscall.SIGCONT) // a paused process does not hear SIGTERM
+		_ = syscall.Kill(p.record.PID, syscall.SIGCONT) // a paused process does not handle SIGTERM
 		if signal != syscall.SIGKILL && !p.gone(timeout) {
 			_ = syscall.Kill(p.record.PID, syscall.SIGKILL)
 		}
@@ -184,7 +183,7 @@ func (p *Process) gone(within time.Duration) bool {
 	return true
 }
 
-// LastWords are the last lines the process printed.
+// LastWords returns the last lines of the log.
 func (p *Process) LastWords() string {
 	data, err := os.ReadFile(p.log)
 	if err != nil {
@@ -194,8 +193,8 @@ func (p *Process) LastWords() string {
 	return string(bytes.Join(lines[max(0, len(lines)-8):], []byte("\n")))
 }
 
-// start runs every process from one thread that never ends: on Linux a child
-// that is to end with its parent ends with the parent's thread.
+// start starts every process from one thread that never ends: on Linux, a child with a
+// parent-death signal ends when the thread of its parent ends.
 func start(cmd *exec.Cmd) error {
 	startOnce.Do(func() {
 		go func() {
@@ -220,8 +219,8 @@ var (
 	starts    = make(chan startRequest)
 )
 
-// birth tells when a process was started, in whatever form the system has it;
-// empty if it has ended.
+// birth returns the start time of a process in the format of the system; empty if it
+// has ended.
 func birth(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) && runtime.GOOS != "linux" {
@@ -231,8 +230,8 @@ func birth(pid int) string {
 	if err != nil {
 		return ""
 	}
-	// The name, in parentheses, can have spaces of its own. After it comes the
-	// state (field 3 of the line); the time of birth is field 22.
+	// The name in parentheses may contain spaces. After the name, the first field is the
+	// state (field 3 of the line). The start time is field 22.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// processAttributes puts a process in a session of its own, so that Ctrl-C is
-// ours alone to handle, and ties its life to ours unless it is detached.
+// processAttributes puts a process in a session of its own, so that it does not receive
+// Ctrl-C. Unless it is detached, it ends with this process.
 func processAttributes(detach bool) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true}
 	if !detach {
@@ -18,7 +18,7 @@ func processAttributes(detach bool) *syscall.SysProcAttr {
 	return attributes
 }
 
-// stopped tells a process none of whose threads runs.
+// stopped tells whether no thread of a process runs.
 func stopped(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {
@@ -27,9 +27,10 @@ func stopped(pid int) bool {
 	for _, thread := range threads {
 		stat, err := os.ReadFile(thread) //nolint:gosec // of a process of ours
 		if err != nil {
-			continue // it ended
+			continue // the thread has ended
 		}
-		// The state follows the name, which is in parentheses and may hold any.
+		// The state follows the name in parentheses, which may contain spaces and
+		// parentheses.
 		_, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
 		if !strings.HasPrefix(state, "T") {
 			return false

@@ -4,9 +4,9 @@ package cluster
 
 import "syscall"
 
-// processAttributes puts a process in a session of its own, so that Ctrl-C is
-// ours alone to handle.
+// processAttributes puts a process in a session of its own, so that it does not receive
+// Ctrl-C.
 func processAttributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// stopped takes it that a process that was told to stop has.
+// stopped assumes that a process with a stop signal has stopped.
 func stopped(int) bool { return true }

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// RepoRoot is the root of Portico's repository, found from the working
-// directory upwards. Modules nested in it do not count.
+// RepoRoot returns the root of the repository, from the working directory upwards. It
+// skips nested modules.
 func RepoRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

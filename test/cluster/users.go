@@ -9,24 +9,24 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// User is somebody who may talk to a cluster.
+// User is a user of a cluster.
 type User struct {
-	// Name is what the API server calls the user.
+	// Name is the user name.
 	Name string
 	// Config is the user's client configuration.
 	Config *rest.Config
-	// Kubeconfig is the same as a file, credentials included.
+	// Kubeconfig is the same configuration as a file, with credentials.
 	Kubeconfig []byte
 }
 
-// AddUser makes a user with a client certificate. What the user may do is for
-// RBAC to say.
+// AddUser creates a user with a client certificate. RBAC decides about the user's
+// rights.
 func (c *Cluster) AddUser(name string, groups ...string) (*User, error) {
 	return c.AddUserUntil(time.Time{}, name, groups...)
 }
 
-// AddUserUntil makes a user whose certificate ends; the zero time is as good as
-// never.
+// AddUserUntil creates a user whose certificate expires at a time; the zero time means
+// a long lifetime.
 func (c *Cluster) AddUserUntil(ends time.Time, name string, groups ...string) (*User, error) {
 	certificate, key, err := c.ca.clientUntil(ends, name, groups...)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Cluster) AddUserUntil(ends time.Time, name string, groups ...string) (*
 	return c.user(name, &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
 }
 
-// WithToken is a user who has a bearer token.
+// WithToken returns a user with a bearer token.
 func (c *Cluster) WithToken(name, token string) (*User, error) {
 	return c.user(name, &clientcmdapi.AuthInfo{Token: token})
 }
@@ -54,7 +54,7 @@ func (c *Cluster) user(name string, credentials *clientcmdapi.AuthInfo) (*User, 
 	if err != nil {
 		return nil, err
 	}
-	// Enough for a test to be limited by the API server, as a person is.
+	// The API server limits a test, as it limits a user.
 	config.QPS, config.Burst = 200, 400
 	data, err := clientcmd.Write(*file)
 	if err != nil {
@@ -63,8 +63,8 @@ func (c *Cluster) user(name string, credentials *clientcmdapi.AuthInfo) (*User, 
 	return &User{Name: name, Config: config, Kubeconfig: data}, nil
 }
 
-// writeKubeconfig makes a user whose kubeconfig is kept in a file of the
-// cluster's directory.
+// writeKubeconfig creates a user, and writes the kubeconfig to a file in the cluster's
+// directory.
 func (c *Cluster) writeKubeconfig(file, name string, groups ...string) (*User, error) {
 	user, err := c.AddUser(name, groups...)
 	if err != nil {

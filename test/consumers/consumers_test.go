@@ -1,6 +1,6 @@
-// Package consumers lets the programs that wait for Deployments and Services
-// read the status that Portico writes: kubectl's rollout viewer, kstatus as
-// Helm 4 and Flux use it, and the readiness rule of Helm 3.
+// Package consumers tests that programs that wait for Deployments and Services
+// understand the status that Portico writes: kubectl's rollout viewer, kstatus as Helm
+// 4 and Flux use it, and the readiness rule of Helm 3.
 package consumers
 
 import (
@@ -34,9 +34,8 @@ func TestConsumers(t *testing.T) {
 	}
 }
 
-// TestHubReportsTargetStatus holds for whatever the target's controllers report,
-// once they speak of the hub's generation: whoever asks on the hub hears what
-// they would hear on the target.
+// TestHubReportsTargetStatus: when the target's status is of the hub's generation, each
+// consumer has the same result on the hub as on the target.
 func TestHubReportsTargetStatus(t *testing.T) {
 	compared := 0
 	for name, row := range deploymentRows() {
@@ -59,7 +58,8 @@ func TestHubReportsTargetStatus(t *testing.T) {
 	}
 }
 
-// kubectl is what kubectl rollout status prints, and whether it returns.
+// kubectl returns the output of kubectl rollout status, and whether the rollout is
+// complete.
 func kubectl(object *unstructured.Unstructured) outcome {
 	viewer, err := polymorphichelpers.StatusViewerFor(object.GroupVersionKind().GroupKind())
 	if err != nil {
@@ -77,7 +77,7 @@ func kubectl(object *unstructured.Unstructured) outcome {
 	}
 }
 
-// kstatus is what Helm 4 and Flux wait for.
+// kstatus returns the result for Helm 4 and Flux.
 func kstatus(t *testing.T, object *unstructured.Unstructured) outcome {
 	t.Helper()
 	result, err := status.Compute(object)
@@ -94,8 +94,8 @@ func kstatus(t *testing.T, object *unstructured.Unstructured) outcome {
 	}
 }
 
-// helm3 is what helm install --wait of Helm 3 waits for, with the options it
-// sets; the message is the last line of its debug log.
+// helm3 returns the result for helm install --wait of Helm 3, with its options. The
+// message is the last line of its debug log.
 func helm3(t *testing.T, native *unstructured.Unstructured, replicaSets []appsv1.ReplicaSet) outcome {
 	t.Helper()
 	typed, err := scheme.Scheme.New(native.GroupVersionKind())

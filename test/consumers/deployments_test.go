@@ -8,14 +8,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rows are all cases, by name.
+// rows returns all cases by name.
 func rows() map[string]row {
 	out := deploymentRows()
 	maps.Copy(out, serviceRows())
 	return out
 }
 
-// What the consumers say most often.
+// The most frequent messages of the consumers.
 const (
 	rolledOut  = `deployment "web" successfully rolled out`
 	unobserved = "Waiting for deployment spec update to be observed..."
@@ -24,7 +24,7 @@ const (
 	outdated4h = "Deployment is not ready: default/web. observedGeneration (3) does not match spec generation (4)."
 )
 
-// never is the status of a Deployment that Portico has not written yet.
+// never is the status of a Deployment before Portico's first write.
 var never = appsv1.DeploymentStatus{}
 
 func deploymentRows() map[string]row {
@@ -35,7 +35,7 @@ func deploymentRows() map[string]row {
 	return out
 }
 
-// generationRows are about which generation a status speaks of.
+// generationRows have statuses of different generations.
 func generationRows() map[string]row {
 	return map[string]row{
 		"TargetCountsAhead": {
@@ -107,7 +107,7 @@ func generationRows() map[string]row {
 	}
 }
 
-// rolloutRows are the steps of a rollout that goes well.
+// rolloutRows are the steps of a successful rollout.
 func rolloutRows() map[string]row {
 	return map[string]row{
 		"FirstPodsStarting": {
@@ -159,7 +159,7 @@ func rolloutRows() map[string]row {
 	}
 }
 
-// failureRows are rollouts that go wrong on the target.
+// failureRows are rollouts that fail on the target.
 func failureRows() map[string]row {
 	const exceeded = `deployment "web" exceeded its progress deadline`
 	return map[string]row{
@@ -220,7 +220,7 @@ func failureRows() map[string]row {
 	}
 }
 
-// wishRows are what users ask of a Deployment other than an image.
+// wishRows are changes of a Deployment other than that of the image.
 func wishRows() map[string]row {
 	return map[string]row{
 		"PausedWhenDone": {
@@ -277,7 +277,7 @@ func wishRows() map[string]row {
 	}
 }
 
-// absenceRows are about what cannot be seen.
+// absenceRows have no status on the target.
 func absenceRows() map[string]row {
 	const nothing = "Deployment is not ready: default/web. observedGeneration (0) does not match spec generation (1)."
 	return map[string]row{

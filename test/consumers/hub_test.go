@@ -26,7 +26,7 @@ import (
 	"github.com/portico-io/portico/test/apiserver"
 )
 
-// hub is a real API server, on which the status controller is the only one.
+// hub is a real API server, whose only controller is the status controller.
 type hub struct {
 	client.Client
 	writes int
@@ -60,8 +60,8 @@ func startHub(t *testing.T) *hub {
 	return h
 }
 
-// ownedReplicaSets answers from the API server what the manager answers from
-// its index.
+// ownedReplicaSets lists ReplicaSets from the API server, as the manager does with its
+// index.
 func ownedReplicaSets(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 	var listed client.ListOptions
 	listed.ApplyOptions(options)
@@ -82,8 +82,8 @@ func ownedReplicaSets(ctx context.Context, c client.WithWatch, list client.Objec
 	return nil
 }
 
-// store creates what a row has on the hub, in a namespace of its own, and
-// returns the row as it was stored.
+// store creates the objects of a row on the hub, in a namespace of its own, and returns
+// the row with the stored objects.
 func (h *hub) store(t *testing.T, name string, r row) row {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(name)}}
@@ -93,7 +93,7 @@ func (h *hub) store(t *testing.T, name string, r row) row {
 	native.SetNamespace(ns.Name)
 	native.SetUID("")
 	if s, ok := native.(*corev1.Service); ok && s.Spec.ClusterIP != corev1.ClusterIPNone {
-		s.Spec.ClusterIP = "" // the hub's to allocate
+		s.Spec.ClusterIP = "" // the hub allocates it
 	}
 	generation, before := native.GetGeneration(), native.DeepCopyObject()
 	h.must(t, h.Create(t.Context(), native))
@@ -144,7 +144,7 @@ func (h *hub) store(t *testing.T, name string, r row) row {
 	return r
 }
 
-// reconcile runs the status controller once over a row's object.
+// reconcile runs the status controller once for a row's object.
 func (h *hub) reconcile(t *testing.T, r row) error {
 	t.Helper()
 	native := toUnstructured(t, r.hub)
@@ -153,7 +153,7 @@ func (h *hub) reconcile(t *testing.T, r row) error {
 	return err
 }
 
-// stored is an object's status on the hub.
+// stored returns an object's status on the hub.
 func (h *hub) stored(t *testing.T, object runtime.Object) map[string]any {
 	t.Helper()
 	u := toUnstructured(t, object)

@@ -19,27 +19,28 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// row is what Portico knows of one native object, and what each consumer must
-// read in the status that Portico writes from it.
+// row has the input of Portico for one native object, and the expected result of each
+// consumer for the status that Portico writes.
 type row struct {
 	reason string
 
-	// hub is the object as it is stored, with the status from before.
+	// hub is the stored object with its earlier status.
 	hub runtime.Object
-	// target is the last look at the target; nil when it was never seen there.
-	target *observedObject
-	// remembered is the hub's generation that an earlier look had found
+	// target is the last observation of the object on the target; nil if it was never
 	// observed.
+	target *observedObject
+	// remembered is the hub's generation that the target had observed at an earlier
+	// observation.
 	remembered int64
-	// template is the generation stamped on what Portico last had to send, when
-	// the hub's later ones brought nothing to send.
+	// template is the generation in the annotation of the last sent object, if later
+	// generations on the hub did not change the object.
 	template int64
 	// conditions of the KubernetesApplicationResource.
 	conditions []metav1.Condition
-	// unmade: the hub's Deployment controller has yet to make the shadow of the
-	// current template.
+	// unmade means that the hub's Deployment controller has not created the ReplicaSet
+	// of the current template yet.
 	unmade bool
-	// odd: no controller of Kubernetes reports a status like this.
+	// odd means that no controller of Kubernetes reports such a status.
 	odd bool
 
 	kubectl, kstatus, helm3 outcome
@@ -47,14 +48,14 @@ type row struct {
 
 // observedObject is one observation of the object on its target.
 type observedObject struct {
-	generation int64 // the target's own count
-	stamp      int64 // the hub's generation that was applied last
-	unstamped  bool  // somebody removed the annotation that says so
+	generation int64 // of the target's object
+	stamp      int64 // the last applied generation of the hub
+	unstamped  bool  // the annotation with that generation was removed
 	status     any
-	raw        string // what is reported in place of status, if that is no status at all
+	raw        string // replaces status, if the reported status is no object
 }
 
-// outcome is the answer of a consumer.
+// outcome is the result of a consumer.
 type outcome struct {
 	State   string
 	Message string
@@ -64,11 +65,11 @@ func done(message string) outcome    { return outcome{State: "done", Message: me
 func waiting(message string) outcome { return outcome{State: "waiting", Message: message} }
 func failed(message string) outcome  { return outcome{State: "failed", Message: message} }
 
-// noViewer is what kubectl rollout status says of other kinds.
+// noViewer is the error of kubectl rollout status for other kinds.
 var noViewer = failed("no status viewer has been implemented for Service")
 
-// onTarget is the object the look saw: what Portico sends, with what the target
-// counts and reports.
+// onTarget returns the observed object: the object that Portico sends, with the
+// target's generation and status.
 func (r row) onTarget(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	if r.target == nil {
@@ -99,7 +100,7 @@ func (r row) onTarget(t *testing.T) *unstructured.Unstructured {
 	return target
 }
 
-// observation is what Portico makes of the look.
+// observation returns Portico's observation of the object.
 func (r row) observation(t *testing.T) kinds.Observation {
 	t.Helper()
 	seen := kinds.Observation{HubGeneration: r.remembered, Problems: kinds.Problems(r.conditions)}
@@ -112,7 +113,7 @@ func (r row) observation(t *testing.T) kinds.Observation {
 	return seen
 }
 
-// observed is the hub's generation that the target has observed.
+// observed returns the generation of the hub that the target has observed.
 func (r row) observed(t *testing.T, target *unstructured.Unstructured) int64 {
 	t.Helper()
 	native := toUnstructured(t, r.hub)
@@ -130,7 +131,7 @@ func (r row) observed(t *testing.T, target *unstructured.Unstructured) int64 {
 	return kinds.ObservedHubGeneration(resource, template, target)
 }
 
-// onHub is the object with the status that Portico writes.
+// onHub returns the object with the status that Portico writes.
 func (r row) onHub(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	native := toUnstructured(t, r.hub)
@@ -138,9 +139,9 @@ func (r row) onHub(t *testing.T) *unstructured.Unstructured {
 	return native
 }
 
-// shadows are the ReplicaSets the hub's controller made of a Deployment, with
-// the statuses that Portico writes: one of an older template, and unless that
-// is yet to come, one of the current.
+// shadows returns the ReplicaSets of a Deployment on the hub, with the statuses that
+// Portico writes: one of an older template, and one of the current template unless the
+// row has unmade.
 func (r row) shadows(t *testing.T) []appsv1.ReplicaSet {
 	t.Helper()
 	deployment, ok := r.hub.(*appsv1.Deployment)
@@ -200,7 +201,7 @@ const (
 	uid       = "1f6d9e3c-0c9a-4f5e-8a53-2f7c1f6f0001"
 )
 
-// deployment is a held one, as the API server stores it.
+// deployment returns a held Deployment as the API server stores it.
 func deployment(generation int64, replicas int32, before appsv1.DeploymentStatus, changes ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	labels := map[string]string{"app": "web"}
 	d := &appsv1.Deployment{
@@ -238,7 +239,7 @@ func noProgressDeadline(d *appsv1.Deployment) {
 	d.Spec.ProgressDeadlineSeconds = ptr.To(int32(1<<31 - 1))
 }
 
-// service is one as the API server stores it.
+// service returns a Service as the API server stores it.
 func service(kind corev1.ServiceType, clusterIP string, before corev1.ServiceStatus) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -261,10 +262,10 @@ func service(kind corev1.ServiceType, clusterIP string, before corev1.ServiceSta
 	return s
 }
 
-// epoch is when everything in these tests last changed.
+// epoch is the time of all changes in these tests.
 var epoch = metav1.NewTime(time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC))
 
-// The conditions a Deployment controller writes.
+// The conditions of a Deployment controller.
 var (
 	available     = condition(appsv1.DeploymentAvailable, corev1.ConditionTrue, "MinimumReplicasAvailable", "Deployment has minimum availability.")
 	unavailable   = condition(appsv1.DeploymentAvailable, corev1.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -279,7 +280,8 @@ func condition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatu
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: epoch, LastTransitionTime: epoch}
 }
 
-// counts is a Deployment's status; unavailable is what a controller would say.
+// counts returns the status of a Deployment. unavailable is the number in
+// unavailableReplicas.
 func counts(observed int64, replicas, updated, ready, availableReplicas, unavailableReplicas int32, conditions ...appsv1.DeploymentCondition) appsv1.DeploymentStatus {
 	return appsv1.DeploymentStatus{
 		ObservedGeneration: observed, Replicas: replicas, UpdatedReplicas: updated, ReadyReplicas: ready,
@@ -287,7 +289,7 @@ func counts(observed int64, replicas, updated, ready, availableReplicas, unavail
 	}
 }
 
-// problem is a condition of a KubernetesApplicationResource.
+// problem returns a condition of a KubernetesApplicationResource.
 func problem(kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: epoch}
 }

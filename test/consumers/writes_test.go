@@ -18,9 +18,9 @@ func TestHub(t *testing.T) {
 	t.Run("OddStatuses", func(t *testing.T) { testOddStatuses(t, h) })
 }
 
-// testRows has the status controller write every row's status to a real API
-// server, which must store it as it is, and find nothing to write the second
-// time.
+// testRows writes the status of every row to a real API server with the status
+// controller. The API server stores it unchanged, and a second reconcile writes
+// nothing.
 func testRows(t *testing.T, h *hub) {
 	for name, r := range rows() {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func testRows(t *testing.T, h *hub) {
 	}
 }
 
-// testOddStatuses are of no controller of Kubernetes. The hub stores what it
-// can make sense of; what it refuses is told once and not tried again.
+// testOddStatuses tests statuses that no controller of Kubernetes reports. The hub
+// stores the valid ones. A rejected status has one event, and is not written again.
 func testOddStatuses(t *testing.T, h *hub) {
 	lastDeployment := counts(1, 1, 1, 1, 1, 0, available, complete)
 	lastService := balanced(corev1.LoadBalancerIngress{Hostname: "web.example.com"})
@@ -61,8 +61,8 @@ func testOddStatuses(t *testing.T, h *hub) {
 		reason string
 		native string // "Deployment" or "Service"
 		remote string
-		want   string // the status on the hub; none when it is to be refused
-		event  string // what the refusal quotes
+		want   string // the status on the hub; none if it is rejected
+		event  string // the quotation in the event
 	}{
 		"NoneReady": {
 			reason: "Available Pods without ready ones are not shown, not even as zero, which the hub would leave out.",

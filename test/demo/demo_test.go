@@ -11,8 +11,8 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// The life of a demo: it comes up, comes up again after a bad night without
-// losing anything, shows the sample, and leaves nothing behind.
+// TestDemo starts a demo, starts it again after some processes were killed, shows the
+// sample, and stops it. Nothing is left.
 func TestDemo(t *testing.T) {
 	root, err := cluster.RepoRoot()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// down ends every process that an up left, and removes what it made.
+// down ends every process of the demo, and removes its directory.
 func (d *demo) down(context.Context) error {
 	if _, err := os.Stat(d.dir); errors.Is(err, fs.ErrNotExist) {
 		fmt.Println("nothing is up")

@@ -1,11 +1,9 @@
-// Command demo is behind `make up`, `make demo` and `make down`: a hub and two
-// targets on this machine, with Portico on the hub, that stay until they are
-// told to go.
+// Command demo is behind `make up`, `make demo` and `make down`: a hub and two targets
+// on this machine, with Portico on the hub. They run until `make down`.
 //
-// Everything it makes is in .portico, or where PORTICO_DIR says: a kubeconfig for
-// each cluster, and a directory for each with its keys, data, logs, and a record
-// of each process.
-// Running it again starts what is missing and leaves the rest alone.
+// All files are in .portico, or in the directory in PORTICO_DIR: a kubeconfig for each
+// cluster, and a directory for each with its keys, data, logs, and a record of each
+// process. A second run starts the missing processes, and leaves the others.
 package main
 
 import (
@@ -24,7 +22,7 @@ import (
 )
 
 func main() {
-	// What libraries have to say of a cluster that comes or goes is no news here.
+	// The messages of libraries about clusters that come or go are not needed.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -60,19 +58,19 @@ func run(ctx context.Context, args []string) error {
 
 // demo is the demo of one clone of the repository.
 type demo struct {
-	root string // of the repository
-	dir  string // of all that the demo makes
+	root string // the root of the repository
+	dir  string // the directory of the demo
 }
 
 func (d *demo) path(elements ...string) string {
 	return filepath.Join(append([]string{d.dir}, elements...)...)
 }
 
-// kubeconfig is the file by which a person reaches a cluster.
+// kubeconfig returns the path of a cluster's kubeconfig.
 func (d *demo) kubeconfig(name string) string { return d.path(name + ".kubeconfig") }
 
-// lock keeps a second run from starting what this one is starting. It is on the
-// directory above the demo's own, which down removes.
+// lock excludes other runs. The lock is on the parent directory, because down removes
+// the directory of the demo.
 func (d *demo) lock() (unlock func(), err error) {
 	file, err := os.Open(filepath.Dir(d.dir))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// step does one thing, and tells of it if it takes more than two seconds.
+// step calls do, and prints a line if it takes more than two seconds.
 func step(what string, do func() error) error {
 	started := time.Now()
 	done := make(chan error, 1)

@@ -14,8 +14,8 @@ const (
 	deployment = "wordpress"
 )
 
-// show starts everything, applies the sample, waits for it as a user would, and
-// shows what there is to see on either side.
+// show starts everything, applies the sample, waits for it with kubectl, and prints its
+// objects on both clusters.
 func (d *demo) show(ctx context.Context) error {
 	if err := d.start(ctx); err != nil {
 		return err
@@ -57,7 +57,7 @@ The second of these shows a bad image for what it is, and the third mends it. RE
 	return nil
 }
 
-// kubectl prints a command and runs it as a person would, against a cluster.
+// kubectl prints a kubectl command, and runs it for a cluster.
 func (d *demo) kubectl(ctx context.Context, at, command string) error {
 	fmt.Printf("\n%s $ kubectl %s\n", at, command)
 	cmd := d.command(ctx, at, command)
@@ -68,7 +68,7 @@ func (d *demo) kubectl(ctx context.Context, at, command string) error {
 	return nil
 }
 
-// output is what a kubectl command prints.
+// output returns the output of a kubectl command.
 func (d *demo) output(ctx context.Context, at, command string) (string, error) {
 	out, err := d.command(ctx, at, command).Output()
 	if err != nil {

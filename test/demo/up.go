@@ -20,21 +20,21 @@ type member struct {
 	name          string
 	serviceCIDR   string
 	loadBalancers string
-	labels        map[string]string // of the target; none for the hub
+	labels        map[string]string // of the target; nil for the hub
 }
 
-// members are the hub and the targets. Each has Services and load balancers of
-// its own, so that an address tells where it comes from.
+// members are the hub and the targets. Each has its own ranges of Services and load
+// balancers, so that an address identifies the cluster.
 var members = []member{
 	{name: "hub", serviceCIDR: "10.96.0.0/16", loadBalancers: cluster.HubLoadBalancers},
 	{name: "dev", serviceCIDR: "10.97.0.0/16", loadBalancers: cluster.TargetLoadBalancers, labels: map[string]string{"env": "dev"}},
 	{name: "prod", serviceCIDR: "10.98.0.0/16", loadBalancers: cluster.TargetLoadBalancers, labels: map[string]string{"env": "prod"}},
 }
 
-// namespace is where on the hub the targets are published.
+// namespace is the namespace on the hub to which the targets are published.
 const namespace = "default"
 
-// up starts everything but the sample.
+// up starts everything except the sample.
 func (d *demo) up(ctx context.Context) error {
 	if err := d.start(ctx); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (d *demo) start(ctx context.Context) error {
 	return nil
 }
 
-// build builds the programs if one is missing. Whether they are up to date is
-// for make to know.
+// build builds the programs if one is missing. make decides whether they are up to
+// date.
 func (d *demo) build(ctx context.Context) error {
 	for _, program := range []string{"kube", "kubectl", "portico"} {
 		_, err := os.Stat(filepath.Join(d.root, "bin", program))
@@ -118,9 +118,9 @@ func (d *demo) startClusters(ctx context.Context) ([]*cluster.Cluster, error) {
 	return clusters, err
 }
 
-// startCluster starts what is missing of a cluster. If what an earlier run left
-// cannot be taken up, it begins anew, but not if somebody else has the port:
-// then that is for a person to decide.
+// startCluster starts the missing components of a cluster. If an existing cluster
+// cannot be started, it is removed and created again. If another program uses its port,
+// the error leaves the decision to the user.
 func (d *demo) startCluster(ctx context.Context, m member) (*cluster.Cluster, error) {
 	dir := d.path(m.name)
 	_, err := os.Stat(dir)
@@ -152,7 +152,7 @@ func (d *demo) startCluster(ctx context.Context, m member) (*cluster.Cluster, er
 	return c, os.WriteFile(d.kubeconfig(m.name), kubeconfig, 0o600)
 }
 
-// each does something with every item at once.
+// each calls do for all items at once.
 func each[T any](items []T, do func(int, T) error) error {
 	errs := make([]error, len(items))
 	var wait sync.WaitGroup

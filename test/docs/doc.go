@@ -1,3 +1,3 @@
-// Package docs holds the pages to what they say: their commands are run, their output
-// is compared, and what they name must exist.
+// Package docs tests the pages: it runs their commands, compares the output, and looks
+// up the names in them.
 package docs

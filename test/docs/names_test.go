@@ -12,8 +12,8 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// code is what a page sets as code: the lines of its blocks that a reader types,
-// and the spans in its text.
+// code returns the code of a page: the lines of its blocks that a reader types, and the
+// spans in its text.
 func code(page string) (typed, spans []string) {
 	text := page
 	for _, b := range blocks(page) {
@@ -33,7 +33,7 @@ func code(page string) (typed, spans []string) {
 	return typed, spans
 }
 
-// codeOf is the code of several pages.
+// codeOf returns the code of several pages.
 func codeOf(all []page) (typed, spans []string) {
 	for _, p := range all {
 		t, s := code(p.text)
@@ -42,7 +42,7 @@ func codeOf(all []page) (typed, spans []string) {
 	return typed, spans
 }
 
-// TestMakeTargets looks up every make target that a page names.
+// TestMakeTargets looks up every make target in the pages.
 func TestMakeTargets(t *testing.T) {
 	root, err := cluster.RepoRoot()
 	if err != nil {
@@ -72,8 +72,8 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// TestFlags looks up every option of portico that a page names: a code span
-// that begins with it, or that begins with portico.
+// TestFlags looks up every option of portico in the pages: a code span that begins with
+// an option, or with portico.
 func TestFlags(t *testing.T) {
 	root, err := cluster.RepoRoot()
 	if err != nil {
@@ -101,10 +101,10 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// aPath is a path in the repository, or of what make makes in it.
+// aPath matches a path in the repository, also of generated files.
 var aPath = regexp.MustCompile(`(?:^|[ =])((?:\.portico|api|bin|cmd|config|controllers|docs|policies|test|webhooks)(?:/[\w.-]+)*|[A-Z]+\.md|LICENSE|Makefile|Dockerfile)(?:$|[ :])`)
 
-// checkFiles looks up every path that pages name, in a clone with a demo.
+// checkFiles looks up every path in the pages, in a clone with a demo.
 func (r *reader) checkFiles(t *testing.T, all []page) {
 	t.Helper()
 	typed, spans := codeOf(all)

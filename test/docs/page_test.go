@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// block is a fenced block of a page, or a note to this test.
+// block is a fenced block of a page, or a note for this test.
 type block struct {
-	language string // of the fence; "note" for a comment that speaks to this test
-	line     int    // of its first line of text, from 1
+	language string // the language of the fence; "note" for a comment with a note
+	line     int    // the number of its first line of text, from 1
 	lines    []string
 }
 
 func (b block) text() string { return strings.Join(b.lines, "\n") + "\n" }
 
-// note is a comment, which no reader sees, that asks this test for something.
+// note matches a hidden comment with an instruction for this test.
 var note = regexp.MustCompile(`^<!-- test: (.*) -->$`)
 
-// blocks reads the fenced blocks and notes of a page, in order.
+// blocks returns the fenced blocks and notes of a page, in order.
 func blocks(page string) []block {
 	var out []block
 	var open *block
@@ -40,7 +40,7 @@ func blocks(page string) []block {
 	return out
 }
 
-// command is what a reader types, and what the page says it prints.
+// command is a command in a page, with its output in the page.
 type command struct {
 	line   int
 	text   string
@@ -49,7 +49,7 @@ type command struct {
 
 const prompt = "$ "
 
-// commands reads a console block.
+// commands parses a console block.
 func commands(b block) []command {
 	var out []command
 	for i := 0; i < len(b.lines); i++ {
@@ -70,7 +70,7 @@ func commands(b block) []command {
 	return out
 }
 
-// unfinished tells a command that goes on in the next line: after a backslash,
+// unfinished tells whether a command continues in the next line: after a backslash,
 // inside quotes, or until the end of a here document.
 func unfinished(command string) bool {
 	if _, document, found := strings.Cut(command, "<<EOF"); found {
@@ -79,7 +79,7 @@ func unfinished(command string) bool {
 	return strings.HasSuffix(command, `\`) || strings.Count(command, "'")%2 == 1
 }
 
-// fails tells whether the page shows a command that fails.
+// fails tells whether the command fails in the page.
 func (c command) fails() bool {
 	if len(c.output) == 0 {
 		return false
@@ -88,27 +88,27 @@ func (c command) fails() bool {
 	return strings.HasPrefix(last, "error: ") || strings.HasPrefix(last, "Error from server ")
 }
 
-// isReadOnly tells a command that changes nothing, which a reader would repeat until
-// what it waits for is there.
+// isReadOnly tells whether a command changes nothing. A reader would repeat such a
+// command until its output is as in the page.
 func (c command) isReadOnly() bool {
 	return regexp.MustCompile(`^kubectl .*\b(get|describe|events)\b`).MatchString(c.text)
 }
 
 const elided = "..."
 
-// differs are the parts of an output that are never the same twice, and what
-// they are compared as.
+// differs are the parts of an output that change with each run, with their
+// replacements.
 var differs = []struct {
 	what *regexp.Regexp
 	as   string
 }{
 	{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "ADDRESS"},
 	{regexp.MustCompile(`:\d{4,5}\b`), ":PORT"},
-	// A name made by Kubernetes, with the hash of a template, and of a Pod. It
-	// may read like an age.
+	// The name of a ReplicaSet or a Pod, with the hash of a template. It may look like
+	// an age.
 	{regexp.MustCompile(`-[bcdf-hj-np-tv-xz24-9]{6,10}(-[bcdf-hj-np-tv-xz24-9]{5})?\b`), "-HASH"},
 	{regexp.MustCompile(`\b(\d+[dhms])+\b( \(x\d+ over (\d+[dhms])+\))?`), "AGE"},
-	{regexp.MustCompile(`[ \t]+`), " "}, // columns are as wide as what is in them
+	{regexp.MustCompile(`[ \t]+`), " "}, // the width of a column depends on its values
 }
 
 func comparable(line string) string {
@@ -118,8 +118,8 @@ func comparable(line string) string {
 	return strings.TrimRight(line, " ")
 }
 
-// shows tells whether an output is as the page shows it. A line "..." stands for
-// any number of lines. A command that shows nothing may print anything.
+// shows tells whether an output is as in the page. A line "..." stands for any number
+// of lines. A command without output in the page may have any output.
 func shows(want []string, got string) bool {
 	if len(want) == 0 {
 		return true
@@ -141,8 +141,8 @@ func shows(want []string, got string) bool {
 	return regexp.MustCompile(pattern.String()).MatchString(lines.String())
 }
 
-// shown is what the page shows of the output, less the blank lines before the
-// next command.
+// shown returns the output in the page, without the blank lines before the next
+// command.
 func (c command) shown() []string {
 	out := c.output
 	for len(out) > 0 && out[len(out)-1] == "" {

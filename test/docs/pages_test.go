@@ -11,13 +11,13 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// page is README.md, or a page of docs that somebody wrote.
+// page is README.md, or a page of docs that is not generated.
 type page struct {
-	path string // from the root of the repository
+	path string // relative to the root of the repository
 	text string
 }
 
-// pages reads them all. Those of docs/reference are generated.
+// pages returns all pages, except for the generated ones in docs/reference.
 func pages(t *testing.T) []page {
 	t.Helper()
 	return read(t, "README.md", "docs/*.md")
@@ -50,12 +50,11 @@ func read(t *testing.T, patterns ...string) []page {
 	return out
 }
 
-// after begins the note, in the first line of a page, that names the page whose
-// commands come before.
+// after begins the note in the first line of a page that names the previous page.
 const after = "after "
 
-// inOrder returns the pages with commands, each after the page that it names. The
-// first is README.md.
+// inOrder returns the pages with commands, each after its previous page. The first is
+// README.md.
 func inOrder(t *testing.T, all []page) []page {
 	t.Helper()
 	next := map[string]page{}
@@ -97,7 +96,7 @@ func inOrder(t *testing.T, all []page) []page {
 
 func TestOrder(t *testing.T) { inOrder(t, pages(t)) }
 
-// TestLength keeps pages short enough to be read.
+// TestLength limits the length of pages.
 func TestLength(t *testing.T) {
 	for _, p := range pages(t) {
 		most := 300
@@ -117,7 +116,7 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are the fragments by which the headings of a page are linked to.
+// anchors returns the fragments of the headings in a page.
 func anchors(text string) map[string]bool {
 	out := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -127,8 +126,8 @@ func anchors(text string) map[string]bool {
 	return out
 }
 
-// TestLinks follows every link from a page to another, and to a heading. Pages
-// elsewhere are not asked for.
+// TestLinks follows every link from a page to another page, and to a heading. It does
+// not follow links to other sites.
 func TestLinks(t *testing.T) {
 	all := read(t, "README.md", "docs/*.md", "docs/reference/*.md", "policies/README.md")
 	byPath := map[string]page{}
@@ -165,7 +164,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestReachable finds every page from README.md.
+// TestReachable follows links from README.md to every page.
 func TestReachable(t *testing.T) {
 	front := read(t, "README.md")[0]
 	for _, p := range read(t, "docs/*.md", "docs/reference/*.md", "policies/README.md") {

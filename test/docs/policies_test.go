@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// aRegoFile is the name of a file of Rego, as a page sets it before its text.
+// aRegoFile matches the name of a Rego file, which precedes its text in a page.
 var aRegoFile = regexp.MustCompile("`((?:scheduling|publish|lib)/[a-z_]+\\.rego)`")
 
-// TestPolicies does what policies/README.md says, in order: it writes the files
-// that the page shows, and compares what commands print with what is shown.
+// TestPolicies follows policies/README.md in order: it writes the files in the page,
+// and compares the output of commands with the page.
 func TestPolicies(t *testing.T) {
 	r := newReader(t)
 	r.page = "policies/README.md"
@@ -25,7 +25,7 @@ func TestPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	nobody := filepath.Join(r.dir, "kubeconfig") // no cluster is near
+	nobody := filepath.Join(r.dir, "kubeconfig") // the commands need no cluster
 	exported := "export PATH='" + filepath.Join(r.root, "bin") + "':\"$PATH\" KUBECONFIG='" + nobody + "'\n"
 	for file, content := range map[string]string{nobody: "apiVersion: v1\nkind: Config\n", r.shell: exported} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

@@ -14,17 +14,17 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// timeout is how long one command may take, or what it looks for.
+// timeout is the limit on one command, and on the wait for its output.
 const timeout = time.Minute
 
-// reader follows a page, in a directory that looks like a clone of the
-// repository and has a demo of its own.
+// reader follows a page in a directory that looks like a clone of the repository. The
+// directory has a demo of its own.
 type reader struct {
-	root  string // of the repository
-	dir   string // where the reader is
-	shell string // what the reader's shell has exported
-	page  string // that is read
-	// checked is set once the manifests and files that pages name were looked at.
+	root  string // the root of the repository
+	dir   string // the current directory
+	shell string // the exported variables of the shell
+	page  string // the current page
+	// checked means that the manifests and files in the pages have been checked.
 	checked bool
 }
 
@@ -52,19 +52,19 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// run types a command, and returns all that it prints.
+// run runs a command, and returns its output.
 func (r *reader) run(ctx context.Context, text string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*timeout)
 	defer cancel()
 	const script = `. "$1"; eval "$2"; status=$?; export -p >"$1"; exit $status`
 	cmd := exec.CommandContext(ctx, "bash", "-c", script, "bash", r.shell, text)
 	cmd.Dir = r.dir
-	cmd.WaitDelay = time.Second // what make starts outlives it
+	cmd.WaitDelay = time.Second // the clusters outlive make
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// follow runs a command as often as it takes to print what the page shows.
+// follow repeats a command until its output is as in the page.
 func (r *reader) follow(t *testing.T, c command) {
 	t.Helper()
 	started := time.Now()
@@ -89,8 +89,8 @@ func (r *reader) follow(t *testing.T, c command) {
 	}
 }
 
-// TestWalkThrough does what the pages say, in order, and compares what commands
-// print with what is shown.
+// TestWalkThrough follows the pages in order, and compares the output of commands with
+// the pages.
 func TestWalkThrough(t *testing.T) {
 	r := newReader(t)
 	t.Cleanup(func() {
@@ -112,7 +112,7 @@ func TestWalkThrough(t *testing.T) {
 					ran++
 				}
 			}
-			if ran > 0 && !r.checked { // the clusters are up
+			if ran > 0 && !r.checked { // the clusters run now
 				r.checked = true
 				for _, p := range all {
 					r.checkManifests(t, p)
@@ -127,7 +127,7 @@ func TestWalkThrough(t *testing.T) {
 	r.checkInstall(t)
 }
 
-// followNote does what a note in a page asks for.
+// followNote executes a note in a page.
 func (r *reader) followNote(t *testing.T, note block) {
 	t.Helper()
 	switch request := note.lines[0]; {
@@ -141,11 +141,11 @@ func (r *reader) followNote(t *testing.T, note block) {
 	}
 }
 
-// checkManifests asks the hub about every manifest that a page prints.
+// checkManifests applies every manifest in a page to the hub, as a dry run.
 func (r *reader) checkManifests(t *testing.T, p page) {
 	t.Helper()
 	for _, b := range blocks(p.text) {
-		if b.language != "yaml" || strings.Contains(b.text(), "kind: Kustomization") { // which no cluster knows
+		if b.language != "yaml" || strings.Contains(b.text(), "kind: Kustomization") { // no cluster has this kind
 			continue
 		}
 		out, err := r.run(t.Context(), "kubectl apply --dry-run=server -f - <<'EOF'\n"+b.text()+"EOF")
@@ -155,8 +155,8 @@ func (r *reader) checkManifests(t *testing.T, p page) {
 	}
 }
 
-// checkInstall installs Portico the way the pages say, on the hub, from which
-// it was just removed.
+// checkInstall installs Portico as in the pages, on the hub from which it was
+// uninstalled before.
 func (r *reader) checkInstall(t *testing.T) {
 	t.Helper()
 	const image = "registry.example.org/portico:v1"

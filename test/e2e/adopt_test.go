@@ -8,18 +8,17 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// settingsOf is a ConfigMap on a target.
+// settingsOf returns a ConfigMap for a target.
 func settingsOf(namespace, name, more string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s}, data: {%s}}`, name, namespace, more)
 }
 
-// withAnnotation is a resource that says something in an annotation.
+// withAnnotation returns a manifest with an annotation.
 func withAnnotation(manifest, annotation string) string {
 	return strings.Replace(manifest, "metadata: {name:", "metadata: {annotations: {workload.crossplane.io/"+annotation+"}, name:", 1)
 }
 
-// exists creates an object on the first target, as somebody who is not Portico and
-// does not apply it.
+// exists creates an object on the first target, without Portico and without apply.
 func exists(manifest string) {
 	GinkgoHelper()
 	r := run(dev, manifest, "create", "-f", "-")
@@ -27,7 +26,7 @@ func exists(manifest string) {
 	DeferCleanup(func() { run(dev, manifest, "delete", "--ignore-not-found", "-f", "-") })
 }
 
-// annotated sets an annotation of Portico's on an object, or removes it.
+// annotated sets or removes an annotation of Portico on an object.
 func annotated(namespace, object, annotation string) {
 	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "annotate", "--overwrite", object, "workload.crossplane.io/"+annotation)
@@ -170,7 +169,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Eventually(synced("first", "status")).Should(Equal("True"))
 		Eventually(synced("second", "message")).Should(ContainSubstring("it was taken over from here; to take it back, remove the annotation"))
 		version := remote("fought", ".metadata.resourceVersion")()
-		for _, resource := range []string{"first", "second"} { // whatever else happens to them
+		for _, resource := range []string{"first", "second"} { // also while other resources change
 			kubectl(hub, "-n", namespace, "label", "kar", resource, "touched=yes")
 		}
 		Consistently(remote("fought", ".metadata.resourceVersion")).Should(Equal(version))

@@ -8,13 +8,13 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// allow sets a target's spec.allow, in JSON.
+// allow sets a target's spec.allow, as JSON.
 func allow(namespace, target, allowance string) {
 	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "patch", "kt", target, "--type=merge", "-p", `{"spec":{"allow":`+allowance+`}}`)
 }
 
-// sends is a resource of its own that sends an object.
+// sends returns a resource without an application that sends an object.
 func sends(name, apiVersion, kind, namespace string) string {
 	return fmt.Sprintf(`
 apiVersion: workload.crossplane.io/v1alpha1
@@ -100,7 +100,7 @@ var _ = Describe("What a target lets in", func() {
 			By(name)
 			Expect(apply(namespace, tc.manifest).err).To(ContainSubstring("Warning: accepted, and waiting for a target: 0 of 1 targets match: " + tc.why))
 			Eventually(func() string { return condition(namespace, "kar/"+name, "Scheduled", "message") }).Should(ContainSubstring(tc.why))
-			allow(namespace, "dev", "null") // whose default is the same
+			allow(namespace, "dev", "null") // the default is the same
 			Consistently(func() string { return condition(namespace, "kar/"+name, "Scheduled", "status") }).Should(Equal("False"))
 			allow(namespace, "dev", tc.allowance)
 			Eventually(func() string { return condition(namespace, "kar/"+name, "Synced", "status") }).Should(Equal("True"))

@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// demo is S0's application in a namespace of its own on the target; edits
-// replace parts of it, pairwise.
+// demo returns S0's application with its own namespace on the target. edits replace
+// parts of it, in pairs.
 func demo(namespace string, edits ...string) string {
 	return strings.NewReplacer(append(edits, "SPACE", namespace)...).Replace(`
 apiVersion: workload.crossplane.io/v1alpha2
@@ -65,7 +65,7 @@ spec:
 `)
 }
 
-// admit lets a target's applications bring what is above namespaces, too.
+// admit allows cluster-scoped objects on a target.
 func admit(namespace, target string) {
 	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "patch", "kt", target, "--type=merge", "-p", `{"spec": {"allow": {"kinds": [

@@ -31,7 +31,7 @@ spec:
 		})
 	})
 
-	// spec returns what an application asks for, as read in a version.
+	// spec returns the spec of an application in a version.
 	spec := func(version string) map[string]any {
 		GinkgoHelper()
 		var app struct{ Spec map[string]any }

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// moveFrom is what asks to move off dev.
+// moveFrom is the annotation that requests a move off dev.
 const moveFrom = "workload.crossplane.io/move-from=dev"
 
 var _ = Describe("Moving an application between targets", func() {
@@ -131,7 +131,7 @@ var _ = Describe("Moving an application between targets", func() {
 	})
 })
 
-// settings is a resource of its own.
+// settings returns a resource without an application.
 func settings(namespace string) string {
 	return strings.ReplaceAll(`
 apiVersion: workload.crossplane.io/v1alpha1
@@ -146,8 +146,8 @@ spec:
 `, "NAMESPACE", namespace)
 }
 
-// counts watches how many replicas the hub's Deployment says are ready, until
-// fewest, which returns the fewest it saw.
+// counts watches the ready replicas in the status of the hub's Deployment. fewest ends
+// the watch, and returns the smallest number.
 func counts(namespace string) (fewest func() string) {
 	done, out := make(chan struct{}), make(chan string)
 	go func() {

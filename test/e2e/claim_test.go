@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// claim is a KubernetesCluster, labelled with its environment.
+// claim returns a KubernetesCluster with a label for its environment.
 func claim(name, env string) string {
 	return fmt.Sprintf(`
 apiVersion: compute.crossplane.io/v1alpha1

@@ -11,13 +11,13 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// isRemote is the label that sends an object under its own name; notRemote removes it.
+// isRemote is the label that sends an object under its own name. notRemote removes it.
 const (
 	isRemote  = "workload.crossplane.io/schedule=remote"
 	notRemote = "workload.crossplane.io/schedule-"
 )
 
-// forContent is a namespace that is cleared of remote content.
+// forContent creates a namespace, and deletes its remote content after the spec.
 func forContent(targets ...*cluster.Cluster) string {
 	GinkgoHelper()
 	namespace := newNamespace(targets...)
@@ -25,7 +25,7 @@ func forContent(targets ...*cluster.Cluster) string {
 	return namespace
 }
 
-// createRemoteContent are a Secret and a ConfigMap that needy needs.
+// createRemoteContent creates a Secret and a ConfigMap that needy needs.
 func createRemoteContent(namespace string) {
 	GinkgoHelper()
 	apply(namespace, `
@@ -41,7 +41,8 @@ data: {mode: fast}
 `)
 }
 
-// eventsOf returns the events of an object whose kind kubectl describe tells none of.
+// eventsOf returns the events of an object. kubectl describe does not print them for
+// its kind.
 func eventsOf(namespace, object string) string {
 	GinkgoHelper()
 	return kubectl(hub, "-n", namespace, "events", "--for", object)
@@ -231,7 +232,7 @@ spec:
 		Expect(os.WriteFile(file, []byte(strings.Repeat("x", size)), 0o600)).To(Succeed())
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-file=password="+file)
 		kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-file=settings="+file)
-		for _, large := range []string{"secret/sql", "configmap/settings"} { // on a busy machine one may take longer than the hub waits for a webhook
+		for _, large := range []string{"secret/sql", "configmap/settings"} { // on a busy machine one object may take longer than the hub waits for a webhook
 			Eventually(func() error { return run(hub, "", "-n", namespace, "label", "--overwrite", large, isRemote).failed }).Should(Succeed())
 		}
 		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.settings") }).Should(HaveLen(size))

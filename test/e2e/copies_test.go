@@ -11,14 +11,14 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// other is a Deployment that needs the same Secret as needy.
+// other returns a Deployment that needs the same Secret as needy.
 func other() string {
 	return web("name: web\n", "name: other\n", "        image: nginx:1\n", `        image: nginx:1
         envFrom: [{secretRef: {name: sql}}]
 `)
 }
 
-// supply makes what needy needs.
+// supply creates the Secrets and ConfigMaps of needy.
 func supply(namespace string) {
 	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-literal=password=first")
@@ -26,13 +26,13 @@ func supply(namespace string) {
 	registry(namespace)
 }
 
-// registry makes needy's image pull secret.
+// registry creates needy's image pull secret.
 func registry(namespace string) {
 	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
 }
 
-// uids are of all copies on a target.
+// uids returns the UIDs of all copies on a target.
 func uids(c *cluster.Cluster, namespace string) string {
 	GinkgoHelper()
 	return kubectl(c, "-n", namespace, "get", "secret,configmap", "-l", "workload.crossplane.io/managed-by", "-o", "jsonpath={.items[*].metadata.uid}")
@@ -119,7 +119,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		}
 		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
 		kubectl(dev, "create", "namespace", namespace)
-		kubectl(dev, "-n", namespace, "create", "serviceaccount", "builder") // which does not go to the target
+		kubectl(dev, "-n", namespace, "create", "serviceaccount", "builder") // Portico does not send it
 		apply(namespace, web("    spec:\n", "    spec:\n      serviceAccountName: builder\n"))
 		rolledOut(namespace, "web")
 		Expect(copied(dev, namespace)).To(BeEmpty())

@@ -10,7 +10,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// pond is a custom resource, whose kind nobody has defined yet.
+// pond returns a custom resource of a kind without a definition.
 func pond(space string) string {
 	return strings.NewReplacer("SPACE", space).Replace(`
 apiVersion: workload.crossplane.io/v1alpha1
@@ -26,7 +26,7 @@ spec:
 `)
 }
 
-// ponds defines the kind.
+// ponds returns the definition of the kind.
 func ponds(space string) string {
 	return strings.NewReplacer("SPACE", space).Replace(`
 apiVersion: apiextensions.k8s.io/v1
@@ -63,8 +63,8 @@ var _ = Describe("A custom resource before its definition", func() {
 
 	It("waits without a question, and goes on when somebody brings it", func() {
 		began := time.Now()
-		// ended are Portico's watches of everybody's definitions that began since
-		// then and are over.
+		// ended returns Portico's watches of all definitions that began after that time
+		// and have ended.
 		ended := func() (lines []string) {
 			log, err := dev.AuditEvents(began)
 			Expect(err).NotTo(HaveOccurred())
@@ -81,7 +81,8 @@ var _ = Describe("A custom resource before its definition", func() {
 		Eventually(synced).Should(Equal("UnknownKind"))
 		Expect(get(hub, namespace, "kar/pond", ".status.conditions[?(@.type=='Synced')].message")).To(Equal(
 			"target dev does not know kind Pond of " + space + ".example.org/v1; it is sent when a definition of the kind comes there"))
-		// Whether definitions can be watched is known after a moment, with one more question.
+		// A moment later Portico sends one more request, and knows whether it may watch
+		// definitions.
 		Eventually(func() []string {
 			since := time.Now()
 			time.Sleep(5 * time.Second)
@@ -97,7 +98,7 @@ var _ = Describe("A custom resource before its definition", func() {
 	})
 
 	It("goes on without the right to watch definitions, too", func() {
-		// kubectl creates no role for a kind that is not there.
+		// kubectl creates no role for a kind that does not exist.
 		r := run(dev, `{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "`+space+`"}, "rules": [
 			{"apiGroups": ["`+space+`.example.org"], "resources": ["ponds"], "verbs": ["get", "list", "watch", "create", "patch", "delete"]}]}`, "apply", "-f", "-")
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)

@@ -12,14 +12,14 @@ import (
 	"github.com/onsi/gomega/gbytes"
 )
 
-// plugin is a call of kubectl portico in a namespace of the hub.
+// plugin returns a command kubectl portico in a namespace of the hub.
 func plugin(namespace string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(bin, "kubectl"), append([]string{"portico", "--kubeconfig", hub.Kubeconfig(), "-n", namespace}, args...)...)
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return cmd
 }
 
-// drains runs the plugin, and returns what it printed and its exit code.
+// drains runs the plugin, and returns its output and its exit code.
 func drains(namespace string, args ...string) (text string, code int) {
 	GinkgoHelper()
 	out, err := plugin(namespace, args...).CombinedOutput()
@@ -104,7 +104,7 @@ var _ = Describe("kubectl portico drain", func() {
 
 		By("seeing it through")
 		kubectl(prod, "-n", namespace, "delete", "quota", "none")
-		kubectl(prod, "-n", namespace, "rollout", "restart", "deployment/web") // do not wait for the backoff
+		kubectl(prod, "-n", namespace, "rollout", "restart", "deployment/web") // ends the backoff
 		text, code = drains(namespace, "drain", "dev", "--timeout=2m")
 		Expect(text).To(ContainSubstring("target dev is drained"))
 		Expect(code).To(BeZero())

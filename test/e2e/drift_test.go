@@ -11,7 +11,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// drift is what a resource's status lists of what was changed on its target.
+// drift returns status.drift of a resource.
 func drift(namespace, resource string) []v1alpha1.Drift {
 	GinkgoHelper()
 	text := get(hub, namespace, "kar/"+resource, ".status.drift")
@@ -23,8 +23,7 @@ func drift(namespace, resource string) []v1alpha1.Drift {
 	return out
 }
 
-// tales counts the events of a reason on an object, each once however often it
-// happened.
+// tales returns the number of events with a reason on an object, without repetitions.
 func tales(namespace, object, reason string) int {
 	GinkgoHelper()
 	return strings.Count(events(namespace, object), "  "+reason+" ")

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// runEditor edits Deployment web the way kubectl edit does, with a script of
-// sed for an editor.
+// runEditor edits Deployment web with kubectl edit. Its editor is a script of sed.
 func runEditor(namespace, script string) result {
 	cmd := exec.Command(filepath.Join(bin, "kubectl"), "--kubeconfig", hub.Kubeconfig(), "-n", namespace, "edit", "deployment/web")
 	cmd.Env = append(os.Environ(), "KUBE_EDITOR=sed -i "+script)

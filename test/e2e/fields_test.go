@@ -5,8 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// byTeam applies an image to the Deployment on the target, as whoever declares it
-// there.
+// byTeam applies an image to the Deployment on the target, as another manager.
 func byTeam(namespace, image string) {
 	GinkgoHelper()
 	r := run(dev, `
@@ -21,7 +20,8 @@ spec:
 	Expect(r.failed).NotTo(HaveOccurred(), r.err)
 }
 
-// autoscaler is one on a target, that keeps four to six Pods of Deployment web.
+// autoscaler returns a HorizontalPodAutoscaler for a target that keeps four to six Pods
+// of Deployment web.
 func autoscaler(namespace string) string {
 	return `
 apiVersion: autoscaling/v2

@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// publishHub publishes the hub to a namespace of itself, through a service account
-// that may keep Deployments.
+// publishHub publishes the hub to a namespace of itself, with a service account that
+// may manage Deployments.
 func publishHub(namespace string) {
 	GinkgoHelper()
 	kubectl(hub, "create", "clusterrole", "in-"+namespace, "--verb=get,list,watch,create,patch,delete", "--resource=deployments.apps")

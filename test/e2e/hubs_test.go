@@ -13,7 +13,7 @@ import (
 
 var _ = Describe("Two hubs that share a target", func() {
 	It("do not fight over an object: the second says whose it is, and has it once the first lets go", func(ctx context.Context) {
-		second := prod // a cluster like any other, until it has a Portico
+		second := prod // an ordinary cluster, on which Portico is installed next
 		other, err := install.Portico(ctx, second, install.Options{Args: managerArgs})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() {

@@ -16,8 +16,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// One Deployment is followed from admission to Ready through the log of the manager
-// alone. UPDATE_GOLDEN=true writes testdata/log.golden.
+// The log of the manager shows one Deployment from admission to Ready.
+// UPDATE_GOLDEN=true writes testdata/log.golden.
 var _ = Describe("The log", Serial, func() {
 	It("follows a Deployment from admission to Ready", func(ctx context.Context) {
 		namespace := newNamespace(dev)
@@ -43,7 +43,7 @@ var _ = Describe("The log", Serial, func() {
 	})
 })
 
-// entry is one line of the log: a constant message, and data under keys.
+// entry is one line of the log: a constant message, and keys with values.
 type entry map[string]any
 
 func (e entry) text(key string) string {
@@ -68,7 +68,7 @@ func (e entry) level() int {
 	return int(level)
 }
 
-// writer names the part of Portico that wrote a line.
+// writer returns the part of Portico that wrote a line.
 func (e entry) writer() string {
 	if component := e.text("component"); component != "" {
 		return e.text("logger") + " for " + component
@@ -82,7 +82,7 @@ func (e entry) writer() string {
 	return e.text("logger")
 }
 
-// journal is the part of the log that is about one namespace.
+// journal has the lines of the log about one namespace.
 type journal []entry
 
 // readLog reads the lines about a namespace, from an offset of the log.
@@ -107,8 +107,8 @@ func readLog(offset int64, namespace string) journal {
 	return out
 }
 
-// expectIdentified expects that every line of a reconcile names the reconcile, and the
-// object that it is about.
+// expectIdentified expects that every line of a reconcile names the reconcile and its
+// object.
 func (j journal) expectIdentified() {
 	GinkgoHelper()
 	for _, e := range j {
@@ -120,14 +120,14 @@ func (j journal) expectIdentified() {
 }
 
 // chapters are the parts of Portico that write the log, in the order in which they act
-// on a Deployment. The golden file has a chapter for each.
+// on a Deployment. The golden file has a section for each.
 var chapters = []string{
 	"webhook /mutate/hold", "policy for admission", "webhook /validate/native", "webhook /mutate/pin",
 	"intake-deployments", "scheduler", "application", "propagation", "status-deployments",
 }
 
-// milestones follow one another, whatever else happens: the decision of admission, the
-// first write of each part, and the status once the target reports it.
+// milestones always follow in this order: the decision of admission, the first write of
+// each part, and the status from the target. Other lines may be between them.
 var milestones = []struct{ writer, line, conditions string }{
 	{"policy for admission", "V(2) Policy decided policy=data-residency", ""},
 	{"intake-deployments", "V(1) Created object kind=KubernetesApplication ", ""},
@@ -143,8 +143,8 @@ var milestones = []struct{ writer, line, conditions string }{
 // stepPrefix begins the line of a step.
 const stepPrefix = "V(4) Ran step "
 
-// milestones returns the lines of the milestones, each after the one before it. It stops
-// at the first that is missing.
+// milestones returns the lines of the milestones, each after the previous one. It stops
+// at the first missing milestone.
 func (j journal) milestones() []string {
 	var out []string
 	next := 0
@@ -165,10 +165,11 @@ func (j journal) milestones() []string {
 	return out
 }
 
-// render renders the milestones in their order in time, and then a chapter for each part
-// of Portico with its distinct lines. Times, identities, and the number of reconciles
-// differ from run to run and are left out. So are decisions and writes that are not in
-// the golden file, unless that is empty: a slow machine waits and retries more often.
+// render formats the milestones in order of time, and then a section for each part of
+// Portico with its distinct lines. Times, identities, and the number of reconciles
+// differ between runs, and are left out. Decisions and writes that are not in the
+// golden file are left out too, unless the file is empty, because a slow machine waits
+// and retries more often.
 func (j journal) render(golden string) string {
 	known := strings.Split(golden, "\n")
 	seen := map[string]bool{}
@@ -194,8 +195,8 @@ func (j journal) render(golden string) string {
 	return out.String()
 }
 
-// ordered keeps the order of steps, and sorts writes and decisions before them: the
-// watches of the hub and of the target decide which of two writes comes first.
+// ordered keeps the order of steps, and sorts writes and decisions before them, because
+// the order of two writes depends on the watches of the hub and of the target.
 func ordered(lines []string) []string {
 	slices.SortStableFunc(lines, func(a, b string) int {
 		if strings.HasPrefix(a, "V(4)") && strings.HasPrefix(b, "V(4)") {
@@ -211,7 +212,7 @@ var (
 	namespaceName = regexp.MustCompile(`\bspec-[0-9]+\b`)
 )
 
-// line renders the stable part of an entry; empty for races that are no failures.
+// line formats the stable part of an entry; empty for races that are no failures.
 func (e entry) line() string {
 	if e.text("conflict") != "" {
 		return ""

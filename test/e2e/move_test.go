@@ -11,9 +11,10 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// capacity watches how many Pods are ready on clusters together, until stop,
-// which returns the fewest it saw. It looks where Pods leave before it looks
-// where they come: the other way around it would miss those on the way.
+// capacity watches the number of ready Pods on several clusters together, until stop,
+// which returns the smallest number. It reads the cluster that Pods leave before the
+// cluster that they move to. In the other order it would miss Pods that move in
+// between.
 func capacity(namespace string, clusters ...*cluster.Cluster) (stop func() int) {
 	fewest := 1 << 30
 	done := make(chan struct{})
@@ -93,7 +94,7 @@ var _ = Describe("Moving a running Deployment", func() {
 
 		By("moving as soon as they can")
 		kubectl(dev, "-n", namespace, "delete", "quota", "none")
-		kubectl(dev, "-n", namespace, "rollout", "restart", "deployment/web") // do not wait for the backoff
+		kubectl(dev, "-n", namespace, "rollout", "restart", "deployment/web") // ends the backoff
 		Eventually(func() []string { return names(hub, namespace, "pods") }).Should(BeEmpty())
 	})
 })

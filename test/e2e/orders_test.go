@@ -12,16 +12,16 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// part is something without which nothing new reaches a target.
+// part is a component without which no change reaches a target.
 type part struct {
 	name     string
 	dies     func() error
 	comes    func(context.Context) error
 	isThere  func() bool
-	needsHub bool // to come back; until then a kubelet would start it again and again
+	needsHub bool // the part cannot start without the hub; a kubelet would repeat the start
 }
 
-// orders are all orders of some parts.
+// orders returns all orders of parts.
 func orders(parts []part) [][]part {
 	if len(parts) == 0 {
 		return [][]part{nil}
@@ -84,8 +84,8 @@ var _ = Describe("The hub, Portico and a target", func() {
 			Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].image") }).Should(Equal(image))
 			Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "status") }).Should(Equal("True"))
 		}
-		// The target's own controllers knock less and less often at an API server
-		// that was gone again and again.
+		// The target's own controllers have a backoff after several outages of their API
+		// server.
 		kubectl(hub, "-n", namespace, "rollout", "status", "deployment/web", "--timeout=180s")
 		Expect(get(dev, namespace, "deployment/web", ".metadata.uid")).To(Equal(uid), "what ran was made anew")
 	}, NodeTimeout(10*time.Minute))

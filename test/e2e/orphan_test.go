@@ -11,7 +11,8 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// unmarked expects that nothing of Portico is left on objects of the first target.
+// unmarked expects that objects on the first target have no labels, annotations and
+// finalizers of Portico.
 func unmarked(namespace string, objects ...string) {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -21,8 +22,8 @@ func unmarked(namespace string, objects ...string) {
 	}
 }
 
-// collected waits until the hub's garbage collector knows resources, which it hears
-// of some time after they are defined.
+// collected waits until the hub's garbage collector knows resources, which takes some
+// time after their definition is created.
 func collected(namespace string) {
 	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "create", "configmap", "owner")

@@ -77,7 +77,7 @@ var _ = Describe("A target that is away", func() {
 		rolledOut(namespace, "web")
 		secret := kubectl(hub, "-n", namespace, "get", "secret", "dev", "-o", "yaml")
 
-		Expect(portico.Stop()).To(Succeed()) // it would refuse
+		Expect(portico.Stop()).To(Succeed()) // it would deny the deletion
 		kubectl(hub, "-n", namespace, "delete", "secret", "dev")
 		Expect(portico.Restart(ctx)).To(Succeed())
 		Eventually(func() string { return condition(namespace, "deployment/web", "TargetReachable", "message") }).

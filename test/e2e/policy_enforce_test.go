@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// rule is a Policy for the namespaces labelled with its name. Rules are plain
-// Rego; more is the rest of the spec.
+// rule returns a Policy for the namespaces labelled with its name. rules are Rego, and
+// more is the rest of the spec.
 func rule(name, kind, rules, more string) string {
 	module := strings.ReplaceAll(strings.TrimSpace(rules), "\n", "\n      ")
 	return fmt.Sprintf(`
@@ -36,11 +36,11 @@ spec:
 
 const (
 	tooMany = `deny contains {"code": "TooMany", "msg": sprintf("asks for %d replicas", [input.object.spec.replicas]), "field": "spec.replicas"} if input.object.spec.replicas > 3`
-	// numbers are many without a range.
+	// numbers is a large set without a range.
 	numbers = "many := {x | some i, _ in split(sprintf(\"%1500d\", [0]), \" \"); x := i}\n\n"
 )
 
-// hostile policies compile, and would take minutes and gigabytes.
+// hostile policies compile, and would take minutes and gigabytes of memory.
 var hostile = map[string]string{
 	"loops": numbers + `deny contains {"code": "A", "msg": "no"} if { some a in many; some b in many; some c in many; ((a * b) * c) == -1 }`,
 	"explodes": numbers + `bomb := {[a, b, c] | some a in many; some b in many; some c in many}
@@ -55,8 +55,7 @@ c := concat("", [b, b, b, b, b, b, b, b, b, b])
 deny contains {"code": "A", "msg": "no"} if { some i in split(b, ""); contains(c, sprintf("%s-%s", [i, c])) }`,
 }
 
-// person calls kubectl as somebody with these roles in a namespace, or on the
-// whole hub.
+// person runs kubectl as a user with roles in a namespace or on the whole hub.
 type person struct{ kubeconfig string }
 
 func newPerson(name, namespace string, roles ...string) person {
@@ -88,7 +87,8 @@ func (p person) apply(namespace, manifest string, args ...string) result {
 	return p.run(manifest, append([]string{"-n", namespace, "apply", "-f", "-"}, args...)...)
 }
 
-// newAuthor writes policies, and takes them back after the spec.
+// newAuthor returns a user who writes policies. The policies are deleted after the
+// spec.
 func newAuthor(name string, policies ...string) person {
 	GinkgoHelper()
 	kubectl(hub, "create", "clusterrole", name, "--verb=get,list,watch,create,update,patch,delete", "--resource=policies.policy.workload.crossplane.io")
@@ -101,15 +101,15 @@ func newAuthor(name string, policies ...string) person {
 	return newPerson(name, "", name)
 }
 
-// writes applies a policy, and waits until nothing but it decides.
+// writes applies a policy, and waits until it is in force.
 func (p person) writes(policy string) {
 	GinkgoHelper()
 	r := p.apply("", policy)
 	Expect(r.failed).NotTo(HaveOccurred(), "%s%s", r.out, r.err)
 }
 
-// audited returns an annotation of the last request of somebody's that policies
-// were asked about at a webhook.
+// audited returns an annotation of the user's last request for which a webhook
+// evaluated policies.
 func audited(since time.Time, user, webhook, key string) func() string {
 	return func() string {
 		events, err := hub.AuditEvents(since)
@@ -143,7 +143,7 @@ var _ = Describe("Policies", func() {
 		Expect(run(hub, many, "-n", namespace, "apply", "-f", "-").err).To(ContainSubstring(why), "to whom everything is allowed")
 		Expect(names(hub, namespace, "deployment")).To(BeEmpty())
 		for key, value := range map[string]string{"decision": "deny", "policies": "replicas", "codes": "TooMany"} {
-			// Next to what the policies that Portico ships have to record.
+			// The shipped policies add findings, too.
 			Eventually(audited(since, "olaf", native, key)).Should(ContainSubstring(value))
 		}
 		Expect(owner.apply(namespace, web()).failed).NotTo(HaveOccurred())
@@ -328,7 +328,7 @@ spec:
 `, namespace)
 		Eventually(func() string {
 			return run(hub, "", "-n", namespace, "patch", "deployment", "web", "--dry-run=server", "-p", `{"spec":{"replicas":7}}`).err
-		}).Should(BeEmpty()) // the policy before this one would refuse it
+		}).Should(BeEmpty()) // the previous policy would deny it
 		apply(namespace, settings)
 		Eventually(func() string { return condition(namespace, "kar/settings", "Scheduled", "reason") }).Should(Equal("PolicyFailed"))
 		Expect(condition(namespace, "kar/settings", "Scheduled", "message")).To(ContainSubstring("policy again: PolicyError"))

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	changes  = 50   // of policies
-	applies  = 2000 // at least, meanwhile
+	changes  = 50   // the number of changes of policies
+	applies  = 2000 // the least number of requests in the meantime
 	watchdog = 5 * time.Minute
 )
 
-// paceLibrary and pacePolicy say the same number in two modules each, and the
-// policy denies everything with all four.
+// paceLibrary and pacePolicy contain the same number in two modules each. The policy
+// denies every object with all four numbers.
 func paceLibrary(number int) string {
 	return fmt.Sprintf(`
 apiVersion: policy.workload.crossplane.io/v1alpha1
@@ -62,7 +62,7 @@ spec:
 `, number)
 }
 
-// observe sends one request and returns the numbers that deny it.
+// observe sends one request, and returns the numbers in its denial.
 func observe(ctx context.Context, hub client.Client, object *unstructured.Unstructured) (seen [4]int, err error) {
 	err = hub.Create(ctx, object.DeepCopy(), client.DryRunAll)
 	if !apierrors.IsForbidden(err) {
@@ -124,7 +124,7 @@ var _ = Describe("Policies that change while people apply", func() {
 				author.writes(paceLibrary(i))
 			case 2, 4:
 				author.writes(pacePolicy(i))
-			default: // what breaks is refused, and changes nothing
+			default: // a broken policy is denied, and changes nothing
 				for _, broken := range []string{
 					strings.Replace(paceLibrary(i), "two :=", "too :=", 1),
 					strings.Replace(pacePolicy(i), "three :=", "three =:", 1),

@@ -17,8 +17,8 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// policyNamed is a Policy that keeps Deployments to a number of replicas, in
-// namespaces that are labelled with its name. Edits replace parts of it, pairwise.
+// policyNamed returns a Policy with a maximal number of replicas for Deployments, in
+// namespaces that are labelled with its name. edits replace parts of it, in pairs.
 func policyNamed(name string, edits ...string) string {
 	return strings.NewReplacer(edits...).Replace(fmt.Sprintf(`
 apiVersion: policy.workload.crossplane.io/v1alpha1
@@ -51,15 +51,14 @@ spec:
 `, name))
 }
 
-// newPolicy names a policy, and deletes it after the spec.
+// newPolicy returns the name of a new policy, and deletes the policy after the spec.
 func newPolicy(name string) string {
 	GinkgoHelper()
 	DeferCleanup(func() { kubectl(hub, "delete", "policy", name, "--ignore-not-found") })
 	return name
 }
 
-// ready waits until a policy's status says that its spec decides, and returns
-// the revision.
+// ready waits until a policy is in force as in its spec, and returns the revision.
 func ready(on *cluster.Cluster, name string) string {
 	GinkgoHelper()
 	state := func() []string {
@@ -72,7 +71,7 @@ func ready(on *cluster.Cluster, name string) string {
 	return get(on, "", "policy/"+name, ".status.revision")
 }
 
-// conditionOf is a condition of a policy, as status/reason.
+// conditionOf returns a condition of a policy, as status/reason.
 func conditionOf(on *cluster.Cluster, name, kind string) func() string {
 	return func() string {
 		of := fmt.Sprintf(".status.conditions[?(@.type=='%s')]", kind)
@@ -80,7 +79,7 @@ func conditionOf(on *cluster.Cluster, name, kind string) func() string {
 	}
 }
 
-// metricsOf are the lines of a manager's metrics that begin so.
+// metricsOf returns the lines of a manager's metrics with a prefix.
 func metricsOf(manager *install.Manager, prefix string) func() []string {
 	return func() []string {
 		response, err := http.Get(manager.MetricsURL())
@@ -191,7 +190,7 @@ var _ = Describe("A policy", func() {
 
 	It("that is a Library cannot break, or leave, those that import it", func() {
 		library, user := newPolicy("lib-limits"), newPolicy("uses-limits")
-		// Cleaned up in the right order: what imports it goes first.
+		// Policies are deleted before the Library that they import.
 		imported := fmt.Sprintf(`
 apiVersion: policy.workload.crossplane.io/v1alpha1
 kind: Policy

@@ -11,12 +11,11 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// infra is the namespace where the provider that these specs play keeps its
-// connection Secrets.
+// infra is the namespace of the provider's connection Secrets. These specs simulate the
+// provider.
 const infra = "infra"
 
-// installGKE installs the kinds of a provider, which is then played by hand, and
-// the right to read them.
+// installGKE installs the kinds of a provider, and the right to read them.
 func installGKE() {
 	GinkgoHelper()
 	kubectl(hub, "apply", "-f", "testdata/gke.yaml")
@@ -27,7 +26,7 @@ func installGKE() {
 	}
 }
 
-// gke is a GKECluster, which writes its connection to a Secret of its name.
+// gke returns a GKECluster. Its connection Secret has the same name.
 func gke(name string) string {
 	return fmt.Sprintf(`
 apiVersion: compute.gcp.crossplane.io/v1alpha3
@@ -39,8 +38,8 @@ spec:
 `, name)
 }
 
-// provision plays the provider: the cluster comes to be, and its Secret leads to
-// one of ours.
+// provision simulates the provider: it creates the cluster, and a Secret with a
+// connection to a test cluster.
 func provision(name string, real *cluster.Cluster) {
 	GinkgoHelper()
 	writeConnection(infra, name, "compute.gcp.crossplane.io/v1alpha3", "gkecluster", "GKECluster", real)
@@ -51,15 +50,15 @@ func provision(name string, real *cluster.Cluster) {
 	})
 }
 
-// bind sets the binding phase of a resource; flags say where it is.
+// bind sets the binding phase of a resource. flags select its namespace.
 func bind(object, phase string, flags ...string) {
 	GinkgoHelper()
 	kubectl(hub, append([]string{"patch", object, "--subresource=status", "--type=merge",
 		"-p", fmt.Sprintf(`{"status": {"bindingPhase": %q}}`, phase)}, flags...)...)
 }
 
-// writeConnection writes a Secret that is controlled by a resource of its name,
-// and leads to a cluster.
+// writeConnection creates a Secret with a connection to a cluster. A resource of the
+// same name controls the Secret.
 func writeConnection(namespace, name, version, resource, kind string, real *cluster.Cluster) {
 	GinkgoHelper()
 	uid := get(hub, namespace, resource+"/"+name, ".metadata.uid")
@@ -83,7 +82,7 @@ func kubeconfigOf(real *cluster.Cluster) string {
 	return base64.StdEncoding.EncodeToString(data)
 }
 
-// enable is a KubernetesTarget that publishes a GKECluster.
+// enable returns a KubernetesTarget that publishes a GKECluster.
 func enable(name, cluster, env string) string {
 	return fmt.Sprintf(`
 apiVersion: workload.crossplane.io/v1alpha1
@@ -99,7 +98,7 @@ spec:
 `, name, env, cluster)
 }
 
-// reachable waits until a target is.
+// reachable waits until a target is reachable.
 func reachable(namespace, target string) {
 	GinkgoHelper()
 	Eventually(func() string { return condition(namespace, "kt/"+target, "TargetReachable", "status") }).Should(Equal("True"),

@@ -183,7 +183,7 @@ spec: {policyName: hold-references, validationActions: [Deny]}
 		}
 		DeferCleanup(release)
 		apply(namespace, enable("probe", "nothing", "dev"))
-		Eventually(func() string { // a policy takes a moment to be in force; nobody else touches the probe
+		Eventually(func() string { // a policy is in force a moment later; no other user changes the probe
 			return run(hub, "", "-n", namespace, "patch", "kt", "probe", "--type=merge", "--dry-run=server", "-p", `{"spec": {"connectionSecretRef": {"name": "a"}}}`).err
 		}).Should(ContainSubstring("hold-references"))
 		apply(namespace, enable("enable-dev", "dev", "dev"))

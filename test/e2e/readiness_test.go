@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// lake is a custom resource in an application that brings its definition, with an
-// expression that says when it works.
+// lake returns an application with the definition of a kind, and a custom resource of
+// that kind with an expression for its readiness.
 func lake(space, readiness string) string {
 	return strings.NewReplacer("SPACE", space, "READINESS", readiness).Replace(`
 apiVersion: workload.crossplane.io/v1alpha1

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// sent is a resource of its own, or a template of an application.
+// sent returns a resource without an application, or a template of an application.
 func sent(name, template string) string {
 	return fmt.Sprintf(`
 apiVersion: workload.crossplane.io/v1alpha1
@@ -21,7 +21,7 @@ spec:
 `, name, template)
 }
 
-// templating is an application of some templates.
+// templating returns an application with templates.
 func templating(templates ...string) string {
 	var out strings.Builder
 	out.WriteString("apiVersion: workload.crossplane.io/v1alpha2\nkind: KubernetesApplication\nmetadata: {name: shop}\nspec:\n  resourceTemplates:\n")
@@ -31,7 +31,7 @@ func templating(templates ...string) string {
 	return out.String()
 }
 
-// there runs a manifest on a target, and takes it back after the spec.
+// there applies a manifest on a target, and deletes it after the spec.
 func there(c *cluster.Cluster, manifest string) {
 	GinkgoHelper()
 	r := run(c, manifest, "apply", "--server-side", "--force-conflicts", "-f", "-")
@@ -39,7 +39,7 @@ func there(c *cluster.Cluster, manifest string) {
 	DeferCleanup(func() { run(c, manifest, "delete", "--ignore-not-found", "-f", "-") })
 }
 
-// refused applies a manifest to the hub, and expects that a target refuses it.
+// refused applies a manifest on the hub, and expects the refusal of a target.
 func refused(namespace, manifest string, words ...string) {
 	GinkgoHelper()
 	for _, args := range [][]string{{"--dry-run=server"}, nil} {
@@ -81,7 +81,7 @@ spec: {policyName: %[1]s, validationActions: [Deny], matchResources: {namespaceS
 			Expect(names(hub, namespace, "deployment,service,kar,ka")).To(BeEmpty())
 			Expect(names(dev, namespace, "deployment,service,pods,secret")).To(BeEmpty())
 		}
-		Eventually(func() string { // the quota and the policy are known to the API server after a while
+		Eventually(func() string { // the API server observes the quota and the policy a moment later
 			return run(dev, web("replicas: 2", "replicas: 5"), "-n", namespace, "apply", "--dry-run=server", "-f", "-").err +
 				run(dev, service("  ports: [{port: 80}]"), "-n", namespace, "apply", "--dry-run=server", "-f", "-").err
 		}).Should(And(ContainSubstring("no more than four here"), ContainSubstring("exceeded quota")))

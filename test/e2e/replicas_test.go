@@ -27,7 +27,7 @@ var _ = Describe("Two replicas", func() {
 			})
 			replicas = append(replicas, replica)
 		}
-		// The hub calls the one installed last. The other leads.
+		// The hub calls the replica that was installed last. The other replica leads.
 		leader, server := replicas[0], replicas[1]
 		remote := func(path string) string { return get(dev, "replicas", "deployment/web", path) }
 		applied := func(manifest string) {

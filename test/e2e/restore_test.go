@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// backup saves objects of the hub, as a backup would: without what a restore
-// cannot bring back.
+// backup saves objects of the hub without their status and the metadata that a restore
+// does not keep.
 func backup(namespace string, objects ...string) (restore func()) {
 	GinkgoHelper()
 	return backupWithout(nil, namespace, objects...)
 }
 
-// backupWithout saves them without some of their metadata.
+// backupWithout also leaves out other metadata.
 func backupWithout(more []string, namespace string, objects ...string) (restore func()) {
 	GinkgoHelper()
 	var saved []string
@@ -42,7 +42,7 @@ func backupWithout(more []string, namespace string, objects ...string) (restore 
 	}
 }
 
-// uninstalled stops Portico and takes its webhooks away, and brings both back.
+// uninstalled stops Portico and deletes its webhooks. installed restores both.
 func uninstalled(ctx context.Context) (installed func()) {
 	GinkgoHelper()
 	configurations := []string{"validatingwebhookconfiguration/portico", "mutatingwebhookconfiguration/portico"}
@@ -115,7 +115,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		}).Should(BeEmpty())
 	}, NodeTimeout(5*time.Minute))
 
-	for _, without := range [][]string{nil, {"ownerReferences", "finalizers"}} { // the latter is what Velero leaves out
+	for _, without := range [][]string{nil, {"ownerReferences", "finalizers"}} { // Velero leaves these out
 		It(fmt.Sprintf("may have resources before their owners, and without %q", without), func(ctx context.Context) {
 			namespace := newNamespace(dev)
 			forget(namespace)

@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A claim becomes a target without a right to publish, so it lends nothing that
-// the claim's author could not publish themselves.
+// A claim becomes a target without the right to publish, so the target must not give
+// more than the claim's author could publish.
 var _ = Describe("The author of a KubernetesCluster claim", func() {
 	const onlyDev = `deny contains {"code": "NotClaimed", "msg": sprintf("may not claim env=%s", [input.target.metadata.labels.env]), "field": "metadata.labels.env"} if input.target.metadata.labels.env != "dev"`
 

@@ -7,10 +7,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A target's spec.allow and spec.impersonate bound what Portico sends. They bound
-// nobody who has the credential itself.
+// A target's spec.allow and spec.impersonate restrict Portico. They do not restrict a
+// user who has the credential.
 var _ = Describe("The credential of a target", func() {
-	// held are the Secrets of a namespace with a connection in them, as somebody reads them.
+	// held returns the connection Secrets of a namespace that a user can read.
 	held := func(p person, namespace string) string {
 		r := p.run("", "-n", namespace, "get", "secrets", "-o", "yaml")
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)

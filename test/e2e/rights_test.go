@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rights is who may do what, as it is: "yes"; "rbac" when the API server's own
-// authorizer refuses; "portico" when Portico does, because what it would do for
-// the person is not theirs to ask for; "kept" when it is accepted and the value
-// that was there stays.
+// rights lists the rights of users: "yes"; "rbac" if the API server's own authorizer
+// denies the request; "portico" if Portico denies it, because the user does not have a
+// right that Portico would use; "kept" if the request is allowed and the value does not
+// change.
 //
-// owner has portico-infrastructure-owner on the whole hub. The others have their
-// role in the namespace: publisher is portico-publisher with the verb publish on
-// one cluster, team is portico-application-owner, lender may write targets and
-// nothing else, writer may write resources and nothing else.
+// owner has portico-infrastructure-owner on the whole hub. The others have their role
+// in the namespace: publisher has portico-publisher and the verb publish on one
+// cluster, team has portico-application-owner, lender may only write targets, and
+// writer may only write resources.
 const rights = `
                                                     owner     publisher team      view      edit      admin     lender    writer
 create a target with a Secret                       portico   yes       rbac      rbac      rbac      yes       portico   rbac
@@ -59,11 +59,11 @@ write a Deployment's status                         rbac      rbac      rbac    
 forge what Portico recorded of a Deployment         rbac      rbac      kept      rbac      kept      kept      rbac      rbac
 `
 
-// An attempt is one row: what somebody tries, in a dry run.
+// An attempt is one row: a request as a dry run.
 type attempt struct {
 	what string
 	try  func(as client.Client) error
-	// kept tells, after a success, whether the value that was there stayed.
+	// kept tells whether the value is unchanged after an allowed request.
 	kept func() bool
 }
 
@@ -141,7 +141,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// bindPersonas gives a user to every column of the table.
+// bindPersonas creates a user for every column of the table.
 func bindPersonas(namespace string) []string {
 	GinkgoHelper()
 	kubectl(hub, "create", "clusterrole", "publish-dev-"+namespace, "--verb=publish", "--resource=gkeclusters.gcp.example.org", "--resource-name=dev-cluster")
@@ -161,14 +161,15 @@ func bindPersonas(namespace string) []string {
 	for person, role := range roles {
 		kubectl(hub, "-n", namespace, "create", "rolebinding", person, role, "--user="+person+"-"+namespace)
 	}
-	// The cluster's own roles take up ours a moment after they are installed.
+	// The rules are aggregated into the cluster's own roles a moment after the
+	// installation.
 	Eventually(func() string {
 		return run(hub, "", "-n", namespace, "auth", "can-i", "create", "kubernetestargets", "--as=admin-"+namespace).out
 	}).Should(HavePrefix("yes"))
 	return []string{"owner", "publisher", "team", "view", "edit", "admin", "lender", "writer"}
 }
 
-// attempts are the rows of the table.
+// attempts returns the rows of the table.
 func attempts(ctx context.Context, namespace string) []attempt {
 	object := func(manifest string, values ...any) *unstructured.Unstructured {
 		GinkgoHelper()

@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// selecting is a web Deployment of its own application, for targets of an
-// environment.
+// selecting returns a Deployment web in an application of its own, with a target
+// selector.
 func selecting(application, selector string) string {
 	return web("labels: {app: web, ", fmt.Sprintf(
 		"annotations: {workload.crossplane.io/target-selector: %q}\n  labels: {app: web, workload.crossplane.io/application: %s, ", selector, application))

@@ -9,7 +9,7 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// needy is a Deployment whose Pods refer to Secrets and ConfigMaps.
+// needy returns a Deployment whose Pods refer to Secrets and ConfigMaps.
 func needy(edits ...string) string {
 	return web(append([]string{"        image: nginx:1\n", `        image: nginx:1
         env:
@@ -22,7 +22,7 @@ func needy(edits ...string) string {
 `}, edits...)...)
 }
 
-// copied lists the copies that a resource has on a target.
+// copied lists the copies of a resource on a target.
 func copied(c *cluster.Cluster, namespace string) []string {
 	GinkgoHelper()
 	out := names(c, namespace, "secret,configmap", "-l", "workload.crossplane.io/managed-by")

@@ -24,7 +24,7 @@ var _ = Describe("Two namespaces that publish one cluster under one name", func(
 		synced := func(namespace string) func() string {
 			return func() string { return condition(namespace, "kar/settings", "Synced", "status") }
 		}
-		apply(other, sent("settings", settingsOf(other, "settings", "a: b"))) // ConfigMaps are watched for it
+		apply(other, sent("settings", settingsOf(other, "settings", "a: b"))) // this starts a watch of ConfigMaps
 		Eventually(synced(other)).Should(Equal("True"))
 
 		namespace := newNamespace(dev)

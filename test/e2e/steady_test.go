@@ -13,15 +13,15 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// steady is how long nothing may happen.
+// steady is the time in which there should be no requests.
 const steady = 30 * time.Second
 
-// latecomers is how long an event may be under way: one that is told twice at
-// once is written again after 10 to 12.5 seconds, by client-go's broadcaster.
+// latecomers is the time in which the last events arrive: client-go's broadcaster
+// writes a repeated event again after 10 to 12.5 seconds.
 const latecomers = 15 * time.Second
 
-// requests are those a cluster served since then, of Portico or about a
-// namespace, that are writes or look for what kinds there are.
+// requests returns the writes and the discovery requests to a cluster since a time, of
+// Portico or about a namespace.
 func requests(c *cluster.Cluster, namespace string, since time.Time) (writes, discovery []string) {
 	GinkgoHelper()
 	log, err := c.AuditEvents(since)

@@ -1,5 +1,5 @@
-// Package e2e drives Portico the way its users do, with kubectl, on a real hub
-// and two real targets with every stock controller on.
+// Package e2e tests Portico as users use it, with kubectl, on a real hub and two real
+// targets with every stock controller.
 package e2e
 
 import (
@@ -29,7 +29,7 @@ var (
 
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(60 * time.Second) // generous: the machine is shared
+	SetDefaultEventuallyTimeout(60 * time.Second) // long, because the machine is shared
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
 	SetDefaultConsistentlyDuration(3 * time.Second)
 	RunSpecs(t, "End to end")
@@ -79,13 +79,13 @@ var _ = ReportAfterEach(func(report SpecReport) {
 	}
 })
 
-// result is what a command printed.
+// result is the output of a command.
 type result struct {
 	out, err string // standard output and standard error
 	failed   error
 }
 
-// run calls kubectl on a cluster.
+// run runs kubectl for a cluster.
 func run(c *cluster.Cluster, stdin string, args ...string) result {
 	cmd := exec.Command(filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig()}, args...)...)
 	var out, errs strings.Builder
@@ -94,8 +94,7 @@ func run(c *cluster.Cluster, stdin string, args ...string) result {
 	return result{out: out.String(), err: errs.String(), failed: failed}
 }
 
-// kubectl calls kubectl on a cluster, expects success, and returns what it
-// printed on standard output.
+// kubectl runs kubectl for a cluster, expects success, and returns its standard output.
 func kubectl(c *cluster.Cluster, args ...string) string {
 	GinkgoHelper()
 	r := run(c, "", args...)
@@ -103,19 +102,19 @@ func kubectl(c *cluster.Cluster, args ...string) string {
 	return r.out
 }
 
-// get returns a field of an object, by JSON path, or "" when there is none.
+// get returns a field of an object by its JSON path; "" if there is no field.
 func get(c *cluster.Cluster, namespace, object, path string) string {
 	return run(c, "", "-n", namespace, "get", object, "-o", "jsonpath={"+path+"}", "--ignore-not-found").out
 }
 
-// names lists objects of a kind.
+// names lists the names of objects of a kind.
 func names(c *cluster.Cluster, namespace, kind string, args ...string) []string {
 	GinkgoHelper()
 	return strings.Fields(kubectl(c, append([]string{"-n", namespace, "get", kind, "-o", "name"}, args...)...))
 }
 
-// apply applies a manifest to the hub, expects success, and returns what
-// kubectl printed.
+// apply applies a manifest on the hub, expects success, and returns the output of
+// kubectl.
 func apply(namespace, manifest string, args ...string) result {
 	GinkgoHelper()
 	r := run(hub, manifest, append([]string{"-n", namespace, "apply", "-f", "-"}, args...)...)
@@ -125,8 +124,8 @@ func apply(namespace, manifest string, args ...string) result {
 
 var namespaces int
 
-// newNamespace makes a namespace on the hub, to which the named targets are
-// published, and cleans up after the spec.
+// newNamespace creates a namespace on the hub, publishes the clusters to it, and
+// deletes it after the spec.
 func newNamespace(targets ...*cluster.Cluster) string {
 	GinkgoHelper()
 	namespaces++
@@ -143,7 +142,7 @@ func newNamespace(targets ...*cluster.Cluster) string {
 	return namespace
 }
 
-// publish makes a target of a namespace, labelled with its environment.
+// publish creates a target in a namespace, with a label for its environment.
 func publish(namespace string, on *cluster.Cluster) {
 	GinkgoHelper()
 	name := on.Name()
@@ -154,7 +153,7 @@ func publish(namespace string, on *cluster.Cluster) {
 	}).Should(Equal("True"))
 }
 
-// target is a KubernetesTarget, labelled with its environment.
+// target returns a KubernetesTarget with a label for its environment.
 func target(name string) string {
 	return fmt.Sprintf(`
 apiVersion: workload.crossplane.io/v1alpha1
@@ -167,7 +166,7 @@ spec:
 `, name)
 }
 
-// web is a Deployment; edits replace parts of it, pairwise.
+// web returns a Deployment. edits replace parts of it, in pairs.
 func web(edits ...string) string {
 	return strings.NewReplacer(edits...).Replace(`
 apiVersion: apps/v1
@@ -194,7 +193,7 @@ func rolledOut(namespace, name string) {
 	kubectl(hub, "-n", namespace, "rollout", "status", "deployment/"+name, "--timeout=60s")
 }
 
-// settled waits until a value has stopped changing, and returns it.
+// settled waits until a value no longer changes, and returns it.
 func settled(value func() string) string {
 	GinkgoHelper()
 	last, since := value(), time.Now()
@@ -207,7 +206,7 @@ func settled(value func() string) string {
 	return last
 }
 
-// events returns the events of an object, as kubectl describe shows them.
+// events returns the events of an object in kubectl describe.
 func events(namespace, object string) string {
 	GinkgoHelper()
 	out := kubectl(hub, "-n", namespace, "describe", object)

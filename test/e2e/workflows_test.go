@@ -10,7 +10,7 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// persona is somebody with the rights of a role, and no others.
+// persona is a user with only the rights of a role.
 type persona string
 
 const (
@@ -18,7 +18,7 @@ const (
 	applicationOwner    persona = "app"
 )
 
-// does calls kubectl as the persona, in a namespace.
+// does runs kubectl as the persona, in a namespace.
 func (p persona) does(namespace, stdin string, args ...string) {
 	GinkgoHelper()
 	r := p.tries(namespace, stdin, args...)
@@ -35,7 +35,7 @@ func (p persona) applies(namespace, manifest string) {
 	p.does(namespace, manifest, "apply", "-f", "-")
 }
 
-// may not do something, because RBAC or Portico says so.
+// mayNot expects that RBAC or Portico denies a request.
 func (p persona) mayNot(namespace, stdin string, args ...string) {
 	GinkgoHelper()
 	r := p.tries(namespace, stdin, args...)
@@ -43,7 +43,7 @@ func (p persona) mayNot(namespace, stdin string, args ...string) {
 	Expect(r.err).To(Or(ContainSubstring("forbidden"), ContainSubstring("Forbidden")))
 }
 
-// statically provisions clusters of the provider; each leads to one of ours.
+// staticallyProvision creates clusters of the provider. Each is a test cluster.
 func staticallyProvision(clusters map[string]*cluster.Cluster) {
 	GinkgoHelper()
 	for name, real := range clusters {
@@ -52,8 +52,8 @@ func staticallyProvision(clusters map[string]*cluster.Cluster) {
 	}
 }
 
-// createsNamespace is the infrastructure owner's, and lets the application owner
-// in.
+// createsNamespace creates a namespace as the infrastructure owner, who gives the
+// application owner rights in it.
 func createsNamespace(name string) {
 	GinkgoHelper()
 	infrastructureOwner.does("", "", "create", "namespace", name)
@@ -65,8 +65,8 @@ func createsNamespace(name string) {
 	})
 }
 
-// application is a KubernetesApplication with labels that select a target, and
-// the Deployment that belongs to it.
+// application returns a KubernetesApplication with labels that select a target, and its
+// Deployment.
 func application(name, env string) string {
 	return fmt.Sprintf(`
 apiVersion: workload.crossplane.io/v1alpha2
@@ -89,8 +89,8 @@ spec:
 `, name, env)
 }
 
-// runsOn waits until an application is scheduled to a target, and runs on the
-// cluster that it leads to.
+// runsOn waits until an application is scheduled to a target, and runs on the cluster
+// of the target.
 func runsOn(namespace, app, target string, real *cluster.Cluster) {
 	GinkgoHelper()
 	Eventually(func() string { return get(hub, namespace, "ka/"+app, ".spec.targetRef.name") }).Should(Equal(target))
@@ -100,8 +100,8 @@ func runsOn(namespace, app, target string, real *cluster.Cluster) {
 // step quotes S1's user workflows.
 func step(words string) { By(words) }
 
-// The specs below are the user workflows of S1. Of its three clusters, dev and
-// stage lead to one of ours, because there are two.
+// The specs below are the user workflows of S1. Of its three clusters, dev and stage
+// are one test cluster, because there are only two.
 var _ = Describe("User workflows", func() {
 	BeforeEach(func() {
 		installGKE()
@@ -208,7 +208,7 @@ specTemplate: {forProvider: {location: us-central1}}
 `, name)
 }
 
-// fulfil plays Crossplane: a claim gets a cluster that leads to one of ours.
+// fulfil simulates Crossplane: a claim gets a test cluster.
 func fulfil(namespace, name string, real *cluster.Cluster) {
 	GinkgoHelper()
 	writeConnection(namespace, name, "compute.crossplane.io/v1alpha1", "kubernetescluster", "KubernetesCluster", real)

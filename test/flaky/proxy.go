@@ -1,4 +1,4 @@
-// Package flaky stands in the way to an API server, as a bad network does.
+// Package flaky simulates a bad network between Portico and an API server.
 package flaky
 
 import (
@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// Mode is how a proxy treats connections.
+// Mode is the behaviour of a proxy.
 type Mode int
 
-// The ways of a proxy.
+// The modes of a proxy.
 const (
-	// Through lets everything pass.
+	// Through forwards all bytes.
 	Through Mode = iota
-	// Hanging accepts, and says nothing.
+	// Hanging accepts connections, and sends nothing.
 	Hanging
-	// Refusing closes at once.
+	// Refusing closes connections at once.
 	Refusing
 )
 
-// Proxy stands before a server.
+// Proxy is a proxy for a server.
 type Proxy struct {
 	listener net.Listener
 	server   string
@@ -30,7 +30,7 @@ type Proxy struct {
 	open []net.Conn
 }
 
-// Before starts a proxy before a server, on loopback.
+// Before starts a proxy for a server, on loopback.
 func Before(server string) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,23 +41,23 @@ func Before(server string) (*Proxy, error) {
 	return p, nil
 }
 
-// Address is where it listens.
+// Address returns the address of the proxy.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Turn changes how connections are treated, and ends those that are open.
+// Turn changes the mode, and closes the open connections.
 func (p *Proxy) Turn(to Mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mode = to
 	for _, conn := range p.open {
-		_ = conn.Close() // may be closed already
+		_ = conn.Close() // it may be closed already
 	}
 	p.open = nil
 }
 
-// Close ends it, and all connections.
+// Close closes the proxy and all connections.
 func (p *Proxy) Close() {
-	_ = p.listener.Close() // nobody waits for it
+	_ = p.listener.Close() // no caller needs the error
 	p.Turn(Refusing)
 }
 
@@ -70,7 +70,7 @@ func (p *Proxy) serve() {
 		p.mu.Lock()
 		switch p.mode {
 		case Refusing:
-			_ = conn.Close() // that is all there is to it
+			_ = conn.Close() // this mode does nothing else
 		case Hanging:
 			p.open = append(p.open, conn)
 		case Through:
@@ -83,13 +83,13 @@ func (p *Proxy) serve() {
 func (p *Proxy) forward(conn net.Conn) {
 	server, err := net.Dial("tcp", p.server)
 	if err != nil {
-		_ = conn.Close() // as good as refused
+		_ = conn.Close() // like a refused connection
 		return
 	}
 	p.open = append(p.open, conn, server)
 	for _, pair := range [][2]net.Conn{{conn, server}, {server, conn}} {
 		go func() {
-			_, _ = io.Copy(pair[0], pair[1]) // ends when either side does
+			_, _ = io.Copy(pair[0], pair[1]) // it ends when either side closes
 			_, _ = pair[0].Close(), pair[1].Close()
 		}()
 	}

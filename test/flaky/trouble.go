@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Trouble is a number of proxies before one server. When it begins, the first
-// third of them hang, the second refuse, and the others come and go.
+// Trouble has several proxies for one server. After Begin, a third of them hang, a
+// third refuse, and the others change between the modes.
 type Trouble struct {
 	Proxies []*Proxy
 
@@ -14,7 +14,8 @@ type Trouble struct {
 	flaps sync.WaitGroup
 }
 
-// Troubles returns three kinds of trouble, each so many times. None has begun.
+// Troubles returns three kinds of proxies, with a number of each. All of them forward
+// at first.
 func Troubles(server string, each int) (*Trouble, error) {
 	t := &Trouble{}
 	for range 3 * each {
@@ -28,7 +29,7 @@ func Troubles(server string, each int) (*Trouble, error) {
 	return t, nil
 }
 
-// Begin begins it.
+// Begin starts the trouble.
 func (t *Trouble) Begin() {
 	each := len(t.Proxies) / 3
 	for i := range each {
@@ -53,7 +54,7 @@ func (t *Trouble) Begin() {
 	})
 }
 
-// End lets everything through again.
+// End makes all proxies forward again.
 func (t *Trouble) End() {
 	if t.stop != nil {
 		close(t.stop)
@@ -65,7 +66,7 @@ func (t *Trouble) End() {
 	}
 }
 
-// Close ends all of it.
+// Close closes all proxies.
 func (t *Trouble) Close() {
 	t.End()
 	for _, p := range t.Proxies {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Attack replaces the answers of some endpoints. Without an answer of its own
-// an endpoint is honest.
+// Attack replaces the responses of endpoints. An endpoint without a replacement is
+// honest.
 type Attack struct {
 	Version, Discovery, List, Watch, Object func(*Answer)
 }
 
-// of finds the endpoint of a request.
+// of returns the hostile and the honest response for a request.
 func (t Attack) of(r *http.Request) (hostile, honest func(*Answer)) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	query := r.URL.Query()
@@ -36,14 +36,14 @@ func (t Attack) of(r *http.Request) (hostile, honest func(*Answer)) {
 	return t.Object, honestObject
 }
 
-// million is more than any hub wants.
+// million is more than a hub needs.
 const million = 1_000_000
 
-// Attacks are all attacks, by name.
+// Attacks returns all attacks by name.
 func Attacks() map[string]Attack {
 	all := func(answer func(*Answer)) Attack { return Attack{answer, answer, answer, answer, answer} }
 	return map[string]Attack{
-		// The first two are everywhere, so that a target never answers at all.
+		// The first two replace all responses, so that a target never answers.
 		"gigabytes of everything": all(Gigabytes),
 		"endless redirects":       all(Redirect),
 
@@ -64,7 +64,7 @@ func Attacks() map[string]Attack {
 	}
 }
 
-// Gigabytes answers with one string that is larger than any memory.
+// Gigabytes responds with one string that exceeds any memory.
 func Gigabytes(a *Answer) {
 	a.Start(http.StatusOK)
 	a.Write(`{"kind":"ConfigMapList","apiVersion":"v1","items":[],"gitVersion":"`)
@@ -82,13 +82,13 @@ func HugeEvent(a *Answer) {
 	}
 }
 
-// Redirect sends the client on, again and again.
+// Redirect redirects the client without end.
 func Redirect(a *Answer) {
 	a.w.Header().Set("Location", a.Request.URL.Path+"/again")
 	a.Start(http.StatusFound)
 }
 
-// Groups answers discovery with a million groups, of a hundred versions each.
+// Groups responds to discovery with a million groups, each with a hundred versions.
 func Groups(a *Answer) {
 	switch strings.Trim(a.Request.URL.Path, "/") {
 	case "apis":
@@ -111,14 +111,14 @@ func Groups(a *Answer) {
 	a.Write("]}")
 }
 
-// Million lists a million objects, in pages of the size that is asked for.
+// Million lists a million objects, in pages of the requested size.
 func Million(a *Answer) { page(a, million, 100, true) }
 
-// Crowd lists a million objects in one page, whatever is asked for.
+// Crowd lists a million objects in one page, for any requested size.
 func Crowd(a *Answer) { page(a, million, 100, false) }
 
-// Nothings lists as many empty objects as there is room for: they take little
-// on the wire, and much in memory.
+// Nothings lists as many empty objects as fit: they are small in transfer, and large in
+// memory.
 func Nothings(a *Answer) {
 	a.Start(http.StatusOK)
 	a.Write(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{}`)
@@ -143,7 +143,7 @@ func Storm(a *Answer) {
 	}
 }
 
-// Growth sends new versions of its objects that are larger each time.
+// Growth sends new versions of its objects, each larger than the previous one.
 func Growth(a *Answer) {
 	const objects = 2000
 	if !a.begin(objects, 100) {
@@ -153,7 +153,7 @@ func Growth(a *Answer) {
 	}
 }
 
-// Drip answers a byte at a time, without end.
+// Drip responds one byte at a time, without end.
 func Drip(a *Answer) {
 	a.Start(http.StatusOK)
 	for a.Write(" ") && a.Wait(20*time.Millisecond) {
@@ -161,16 +161,16 @@ func Drip(a *Answer) {
 	}
 }
 
-// broken is no UTF-8, and long.
+// broken is long, and no UTF-8.
 var broken = strings.Repeat("\xff\xfe\x80", 100_000)
 
-// Broken answers with a version that is no text.
+// Broken responds with a version that is no UTF-8.
 func Broken(a *Answer) {
 	a.Start(http.StatusOK)
 	a.Write(`{"major":"1","minor":"36","gitVersion":"v1.36.3` + broken + `"}`)
 }
 
-// BrokenError refuses, in words that are no text, in the body and in a warning.
+// BrokenError responds with an error that is no UTF-8, in the body and in a warning.
 func BrokenError(a *Answer) {
 	a.w.Header().Set("Warning", `299 - "`+strings.Repeat("w", 100_000)+`"`)
 	a.Start(http.StatusForbidden)
@@ -187,6 +187,6 @@ func gone(a *Answer) {
 	honestWatch(a)
 }
 
-// OldServer knows no initial events of a watch, as servers before Kubernetes
-// 1.32. It is otherwise honest.
+// OldServer does not support initial events of a watch, like servers before Kubernetes
+// 1.32. Otherwise it is honest.
 func OldServer() Attack { return Attack{Watch: gone} }

@@ -1,8 +1,8 @@
 // Package hostile serves a Kubernetes API that tries to exhaust its clients.
 //
-// Without an attack the server is a small but honest API server: it has
-// ConfigMaps, Secrets and Deployments, and the objects of Fill. An attack
-// replaces the answers of some of its endpoints. Attacks lists all of them.
+// Without an attack the server is a small, honest API server: it has ConfigMaps,
+// Secrets and Deployments, and the objects of Fill. An attack replaces the responses of
+// some endpoints. Attacks lists all of them.
 package hostile
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Server is the API server. Its methods may be called at any time.
+// Server is the API server. Its methods may be called concurrently.
 type Server struct {
 	http     *httptest.Server
 	requests atomic.Int64
@@ -30,7 +30,7 @@ type Server struct {
 	attack Attack
 	count  int
 	size   int
-	// turned is closed when the attack changes. It ends all answers.
+	// turned is closed when the attack changes, which ends all responses.
 	turned chan struct{}
 }
 
@@ -39,7 +39,7 @@ func Start() *Server {
 	s := &Server{turned: make(chan struct{}), size: 100}
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.http.EnableHTTP2 = true
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // clients hang up, as they should
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // clients close connections, as they should
 	s.http.StartTLS()
 	return s
 }
@@ -54,7 +54,7 @@ func (s *Server) Close() {
 // URL of the server.
 func (s *Server) URL() string { return s.http.URL }
 
-// Secret is the data of a connection Secret for the server.
+// Secret returns the data of a connection Secret for the server.
 func (s *Server) Secret() map[string][]byte {
 	return map[string][]byte{
 		"endpoint": []byte(s.http.URL),
@@ -65,7 +65,7 @@ func (s *Server) Secret() map[string][]byte {
 	}
 }
 
-// Attack replaces the attack, and ends the answers that are under way.
+// Attack replaces the attack, and ends the current responses.
 func (s *Server) Attack(a Attack) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,17 +74,17 @@ func (s *Server) Attack(a Attack) {
 	s.turned = make(chan struct{})
 }
 
-// Fill sets how many ConfigMaps an honest server has, and the bytes of each.
+// Fill sets the number of ConfigMaps of the honest server, and their size in bytes.
 func (s *Server) Fill(count, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count, s.size = count, size
 }
 
-// Requests is the number of requests so far.
+// Requests returns the number of requests so far.
 func (s *Server) Requests() int64 { return s.requests.Load() }
 
-// Sent is the number of bytes that clients took so far, without headers.
+// Sent returns the number of bytes that clients have received so far, without headers.
 func (s *Server) Sent() int64 { return s.sent.Load() }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	honest(a)
 }
 
-// Answer is one answer of the server.
+// Answer is one response of the server.
 type Answer struct {
 	w       http.ResponseWriter
 	Request *http.Request
@@ -111,7 +111,7 @@ type Answer struct {
 	count, size int
 }
 
-// Write sends a part of the answer. It returns false when nobody listens.
+// Write sends a part of the response. It returns false if the client has gone.
 func (a *Answer) Write(text string) bool {
 	select {
 	case <-a.turned:
@@ -125,14 +125,14 @@ func (a *Answer) Write(text string) bool {
 	return err == nil
 }
 
-// Flush sends what was written.
+// Flush sends the written bytes.
 func (a *Answer) Flush() {
 	if flusher, ok := a.w.(http.Flusher); ok {
 		flusher.Flush()
 	}
 }
 
-// Wait waits, and returns false when nobody listens any more.
+// Wait waits, and returns false if the client has gone.
 func (a *Answer) Wait(d time.Duration) bool {
 	select {
 	case <-a.turned:
@@ -144,17 +144,17 @@ func (a *Answer) Wait(d time.Duration) bool {
 	}
 }
 
-// Start begins an answer with a status and a content type.
+// Start begins a response with a status and a content type.
 func (a *Answer) Start(status int) {
 	a.w.Header().Set("Content-Type", "application/json")
 	a.w.WriteHeader(status)
 }
 
-// JSON answers with a value.
+// JSON responds with a value.
 func (a *Answer) JSON(status int, value any) {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // it is one of this package's values
+		panic(err) // all values are of this package
 	}
 	a.Start(status)
 	a.Write(string(data))
@@ -202,7 +202,7 @@ func honestObject(a *Answer) {
 		"message": "not found", "code": http.StatusNotFound})
 }
 
-// one is an object of the size, in JSON.
+// one returns an object of a size, as JSON.
 func one(i, version, size int) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"hostile","name":"object-%d","uid":"uid-%d","resourceVersion":"%d"},"data":{"value":"%s"}}`,
 		i, i, version, strings.Repeat("x", size))
@@ -219,7 +219,7 @@ func honestList(a *Answer) {
 	page(a, count, a.size, true)
 }
 
-// page answers with one page of a list, or with all of it.
+// page responds with one page of a list, or with the whole list.
 func page(a *Answer, count, size int, paged bool) {
 	query := a.Request.URL.Query()
 	from, _ := strconv.Atoi(query.Get("continue"))
@@ -256,7 +256,7 @@ func honestWatch(a *Answer) {
 	}
 }
 
-// begin starts a watch, with the initial events if they are asked for.
+// begin starts a watch, with the initial events if the client requests them.
 func (a *Answer) begin(count, size int) bool {
 	a.Start(http.StatusOK)
 	if a.Request.URL.Query().Get("sendInitialEvents") != "true" {

@@ -18,9 +18,9 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// runCloudControllerManager runs Kubernetes' own service controller, which is
-// what decides whether a Service is given a load balancer, on a cloud that has
-// one for everybody.
+// runCloudControllerManager runs Kubernetes' own service controller, which decides
+// whether a Service gets a load balancer. The cloud provides a load balancer for every
+// Service.
 func runCloudControllerManager() int {
 	opts, err := options.NewCloudControllerManagerOptions()
 	if err != nil {
@@ -62,7 +62,7 @@ func parseRange(s string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
-// cloud gives every load balancer an address at once and forgets it at once.
+// cloud gives every load balancer an address at once, and stores nothing.
 type cloud struct{ addresses netip.Prefix }
 
 var (
@@ -99,8 +99,8 @@ func (cloud) UpdateLoadBalancer(context.Context, string, *corev1.Service, []*cor
 
 func (cloud) EnsureLoadBalancerDeleted(context.Context, string, *corev1.Service) error { return nil }
 
-// status is an address that depends on the Service's name alone, so that a test
-// can expect it and a restart keeps it.
+// status returns an address that depends only on the Service's name, so that a test can
+// expect it, and a restart does not change it.
 func (c cloud) status(service *corev1.Service) *corev1.LoadBalancerStatus {
 	hash := fnv.New32a()
 	hash.Write([]byte(service.Namespace + "/" + service.Name))

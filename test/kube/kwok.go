@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// runKwok reads kwok's --config before its command line is parsed, which is
-// where its Stages come from.
+// runKwok reads kwok's --config, which has its Stages, before its command line is
+// parsed.
 func runKwok() int {
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
@@ -22,7 +22,7 @@ func runKwok() int {
 	}
 	command := kwok.NewCommand(ctx)
 	command.PersistentFlags().AddFlagSet(flags)
-	command.Version = "" // its --version is not the one that Kubernetes registers for all
+	command.Version = "" // its --version conflicts with the flag that Kubernetes registers
 	if err := command.ExecuteContext(ctx); err != nil {
 		return fail("kwok", err)
 	}

@@ -1,12 +1,12 @@
-// Command kube is every Kubernetes program the tests and the demo start, in one
+// Command kube contains every Kubernetes program of the tests and the demo in one
 // binary: a control plane (etcd, kube-apiserver, kube-controller-manager,
 // kube-scheduler), a cloud-controller-manager with a cloud of its own, kwok, which
-// plays the nodes, and kubectl.
+// simulates the nodes, and kubectl.
 //
-// It runs the program it is called as (a symbolic link), or the one its first
-// argument names: "kube kubectl get pods". One binary links once, where seven
-// would link the same libraries six times. It lives in a module of its own so
-// that Portico's go.mod never sees k8s.io/kubernetes.
+// The name of the binary, which may be a symbolic link, selects the program; otherwise
+// the first argument does: "kube kubectl get pods". One binary is linked once, while
+// seven would link the same libraries six times. It is a module of its own so that
+// Portico's go.mod does not contain k8s.io/kubernetes.
 package main
 
 import (
@@ -29,7 +29,8 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// programs maps a program's name to what runs it and returns its exit code.
+// programs maps the name of a program to a function that runs it and returns its exit
+// code.
 var programs = map[string]func() int{
 	"cloud-controller-manager": runCloudControllerManager,
 	"etcd":                     func() int { etcdmain.Main(os.Args); return 0 },
@@ -42,7 +43,7 @@ var programs = map[string]func() int{
 
 func runKubectl() int {
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err) // prints the way kubectl prints, and exits
+		kubectlutil.CheckErr(err) // prints the error as kubectl does, and exits
 	}
 	return 0
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// render builds a kustomization below config, in the order kubectl applies it.
+// render builds a kustomization in config, in the order of kubectl apply.
 func render(t testing.TB, overlay string) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := install.Render(filepath.Join(apiserver.Root(t), "config", overlay))
@@ -22,8 +22,8 @@ func render(t testing.TB, overlay string) []*unstructured.Unstructured {
 	return objects
 }
 
-// apply applies objects in their order, the way kubectl apply --server-side
-// does, and fails on any field that the API server does not know.
+// apply applies objects in their order, as kubectl apply --server-side does. It fails
+// for a field that the API server does not have.
 func apply(t testing.TB, cluster client.Client, objects ...*unstructured.Unstructured) {
 	t.Helper()
 	strict := client.WithFieldValidation(cluster, "Strict")
@@ -32,7 +32,7 @@ func apply(t testing.TB, cluster client.Client, objects ...*unstructured.Unstruc
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Patch, because Apply does not hand the field validation on.
+		// Apply does not support field validation.
 		if err := strict.Patch(t.Context(), object.DeepCopy(), client.RawPatch(types.ApplyPatchType, data),
 			client.FieldOwner("installer"), client.ForceOwnership); err != nil {
 			t.Fatalf("applying %s %s: %v", object.GetKind(), client.ObjectKeyFromObject(object), err)

@@ -15,7 +15,8 @@ import (
 
 const claimsDefinition = "kubernetesclusters.compute.crossplane.io"
 
-// TestClaims: one overlay alone brings the definition of claims, and nothing else.
+// TestClaims: only one overlay contains the definition of claims, and it contains no
+// other additional object.
 func TestClaims(t *testing.T) {
 	list := func(overlay string) []string {
 		var out []string
@@ -30,8 +31,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsOfOthers: server-side apply without force ends in a conflict where
-// somebody else defined claims, and changes nothing of the definition.
+// TestClaimsOfOthers: if another installation defined claims, server-side apply without
+// force has a conflict, and does not change the definition.
 func TestClaimsOfOthers(t *testing.T) {
 	const theirs = `
 apiVersion: apiextensions.k8s.io/v1

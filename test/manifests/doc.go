@@ -1,2 +1,2 @@
-// Package manifests tests what config installs.
+// Package manifests tests the manifests in config.
 package manifests

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// TestHardened lets Portico write Secrets in its own namespace alone.
+// TestHardened: Portico may write Secrets only in its own namespace.
 func TestHardened(t *testing.T) {
 	verbs := map[string][]string{}
 	private := false
@@ -23,7 +23,7 @@ func TestHardened(t *testing.T) {
 			rules = role.Rules
 		case "ClusterRole":
 			if object.GetName() != "portico" {
-				continue // people's, and the provider's
+				continue // the roles of users and of the provider
 			}
 			var role rbacv1.ClusterRole
 			convert(t, object, &role)

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// certManagerCRDs is where the module that we build against keeps its CRDs.
+// certManagerCRDs returns the directory of the CRDs in cert-manager's module.
 func certManagerCRDs(t testing.TB) string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager")
@@ -57,8 +57,8 @@ func certManagerCRDs(t testing.TB) string {
 	return filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds")
 }
 
-// TestInstall applies everything to a real API server, which must know every
-// field and accept every expression.
+// TestInstall applies all manifests to a real API server. The API server must have
+// every field, and accept every expression.
 func TestInstall(t *testing.T) {
 	cfg := apiserver.Start(t, func(e *envtest.Environment) { e.CRDDirectoryPaths = []string{certManagerCRDs(t)} })
 	cluster, err := client.New(cfg, client.Options{})
@@ -66,11 +66,11 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// One after the other: that is how somebody moves to cert-manager.
+	// In this order, as for a change to cert-manager.
 	for _, overlay := range []string{"default", "certmanager", "hardened", parameters} {
 		apply(t, cluster, render(t, overlay)...)
 	}
-	apply(t, cluster, render(t, "default")...) // and back
+	apply(t, cluster, render(t, "default")...) // and the change back
 
 	t.Run("ManagerPods", func(t *testing.T) { managerPods(t, cluster) })
 	t.Run("PodsStayOffTheHub", func(t *testing.T) { hubRunsNoPods(t, cluster) })
@@ -79,14 +79,14 @@ func TestInstall(t *testing.T) {
 	t.Run("ExpressionsTypeCheck", func(t *testing.T) { expressionsTypeCheck(t, cfg, cluster) })
 }
 
-// managerPods makes a Pod as the Deployment would, under the pod security and
-// the quota of its namespace.
+// managerPods creates a Pod of the Deployment, with the Pod Security and the quota of
+// its namespace.
 func managerPods(t *testing.T, cluster client.Client) {
 	var deployment appsv1.Deployment
 	if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: install.Namespace, Name: "portico"}, &deployment); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody here counts what a quota uses.
+	// No controller updates the quota here.
 	var quotas corev1.ResourceQuotaList
 	if err := cluster.List(t.Context(), &quotas, client.InNamespace(install.Namespace)); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func managerPods(t *testing.T, cluster client.Client) {
 	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := cluster.Create(ctx, pod.DeepCopy(), client.DryRunAll)
 		if err != nil && strings.Contains(err.Error(), "quota") {
-			return false, nil // the API server has yet to see the status
+			return false, nil // the API server has not observed the status yet
 		}
 		return true, err
 	}); err != nil {
@@ -129,7 +129,7 @@ func hubRunsNoPods(t *testing.T, cluster client.Client) {
 	}
 	remote := map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}
 
-	// The API server takes a moment to put a new policy into force.
+	// A new policy is in force a moment later.
 	var refusal error
 	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		refusal = cluster.Create(ctx, pod("default", remote), client.DryRunAll)
@@ -158,7 +158,7 @@ func hubRunsNoPods(t *testing.T, cluster client.Client) {
 	}
 }
 
-// webhooksListEachKind tries every namespace that the webhooks leave out.
+// webhooksListEachKind tests every namespace that the webhooks exclude.
 func webhooksListEachKind(t *testing.T, cluster client.Client) {
 	for _, namespace := range protected {
 		object := target(namespace)
@@ -171,8 +171,8 @@ func webhooksListEachKind(t *testing.T, cluster client.Client) {
 	}
 }
 
-// expressionsTypeCheck does what kube-controller-manager does for the status of
-// a policy.
+// expressionsTypeCheck does the type checking that kube-controller-manager does for the
+// status of a policy.
 func expressionsTypeCheck(t *testing.T, cfg *rest.Config, cluster client.Client) {
 	discovered, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -196,14 +196,14 @@ func expressionsTypeCheck(t *testing.T, cfg *rest.Config, cluster client.Client)
 	}
 }
 
-// guards are the webhooks that keep what is in use, and so see deletions.
+// guards are the webhooks that protect objects in use, and so handle deletions.
 var guards = sets.New(webhooks.InUsePath, webhooks.InUseSecretPath, webhooks.NamespacePath, webhooks.PolicyPath)
 
-// protected are the namespaces that the hub and Portico start from.
+// protected are the namespaces without which the hub and Portico do not start.
 var protected = []string{"kube-system", "kube-public", "kube-node-lease", "portico-system"}
 
-// TestWebhooksAreServed keeps the manifests and the manager on the same paths,
-// and every webhook to the rules that keep a cluster alive without Portico.
+// TestWebhooksAreServed compares the paths in the manifests with those of the manager.
+// Every webhook must let a cluster work without Portico.
 func TestWebhooksAreServed(t *testing.T) {
 	for _, overlay := range []string{"default", "certmanager", "hardened"} {
 		t.Run(overlay, func(t *testing.T) {
@@ -222,14 +222,14 @@ func TestWebhooksAreServed(t *testing.T) {
 					clusterScoped = clusterScoped && ptr.Deref(rule.Scope, "*") == admissionregistrationv1.ClusterScope
 				}
 				limit := int32(5)
-				if *config.Service.Path == webhooks.PolicyPath { // which runs the policy's tests
+				if *config.Service.Path == webhooks.PolicyPath { // the webhook runs the tests of the policy
 					limit = 10
 				}
 				if timeout == nil || *timeout > limit {
 					t.Errorf("%s: wants a timeout of at most %d s", name, limit)
 				}
 				if clusterScoped {
-					return // is in no namespace
+					return // the object is cluster-scoped
 				}
 				excluded := sets.New[string]()
 				if namespaces != nil {
@@ -267,8 +267,8 @@ func TestWebhooksAreServed(t *testing.T) {
 	}
 }
 
-// TestOrder applies the namespace before what is in it, and webhooks last: what
-// they call stands before them.
+// TestOrder applies the namespace before the objects in it, and the webhooks last,
+// after their Service.
 func TestOrder(t *testing.T) {
 	for _, overlay := range []string{"default", "certmanager", "hardened"} {
 		t.Run(overlay, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSamples applies the samples, which must be valid as they are printed.
+// TestSamples applies the samples, which must be valid without a change.
 func TestSamples(t *testing.T) {
 	cfg := apiserver.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join(apiserver.Root(t), "config", "crd", "bases")}
@@ -318,7 +318,7 @@ func TestSamples(t *testing.T) {
 			if err != nil {
 				t.Fatalf("reading %s: %v", sample, err)
 			}
-			if namespaced { // those of the samples are the reader's to make
+			if namespaced { // the reader creates the objects of the samples
 				object.SetNamespace(metav1.NamespaceDefault)
 			}
 			apply(t, cluster, object)

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// TestNamespace renders overlays with a namespace of another name. Nothing but the
-// name may differ, and the name must differ everywhere.
+// TestNamespace renders overlays with another namespace. All occurrences of the name
+// must differ, and nothing else.
 func TestNamespace(t *testing.T) {
 	overlays, err := filepath.Glob("testdata/namespace/*")
 	if err != nil || len(overlays) == 0 {
@@ -35,7 +35,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// text is objects as indented JSON, with one field on a line.
+// text formats objects as indented JSON, with one field on a line.
 func text(t *testing.T, objects []*unstructured.Unstructured) string {
 	t.Helper()
 	var out strings.Builder

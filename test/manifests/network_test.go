@@ -18,14 +18,14 @@ import (
 // parameters is an overlay with the parameters of the NetworkPolicies.
 var parameters = filepath.Join("..", "test", "manifests", "testdata", "network")
 
-// TestNetworkPolicies asks who reaches which port of the manager. No network
-// plugin runs here, so the policies are read as their API defines them.
+// TestNetworkPolicies tests which clients reach which port of the manager. There is no
+// network plugin here, so the test evaluates the policies as their API defines them.
 func TestNetworkPolicies(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		overlay string
 		address string
-		from    string // namespace
+		from    string // a namespace
 		port    string
 		want    bool
 	}{
@@ -68,8 +68,8 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// admits tells whether policies let a Pod be reached at a port, from an address
-// and, if it is a Pod's, from a namespace.
+// admits tells whether policies allow a connection to a port of a Pod, from an address,
+// and from a namespace if the address is that of a Pod.
 func admits(t *testing.T, policies []networkingv1.NetworkPolicy, pod corev1.PodTemplateSpec, port string, address netip.Addr, namespace string) bool {
 	t.Helper()
 	selects := func(selector *metav1.LabelSelector, set labels.Set) bool {

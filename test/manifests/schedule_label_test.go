@@ -42,7 +42,7 @@ func (h *receivedWarnings) take() string {
 	return out
 }
 
-// scheduleLabelHasAnEffect labels what Portico does not send.
+// scheduleLabelHasAnEffect labels objects that Portico does not send.
 func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 	warnings := &receivedWarnings{}
 	cfg = rest.CopyConfig(cfg)
@@ -67,7 +67,7 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}}
 	const kind, value = "has no effect on a StatefulSet, which stays on the hub", "workload.crossplane.io/schedule=Remote has no effect: its values are remote and local"
 
-	// The API server takes a moment to put a new policy into force.
+	// A new policy is in force a moment later.
 	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := cluster.Create(ctx, set(v1alpha1.ScheduleRemote), client.DryRunAll)
 		return warnings.take() != "", err
@@ -117,7 +117,7 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 	}
 }
 
-// TestScheduleLabelKinds leaves out of the warning what Portico sends.
+// TestScheduleLabelKinds: there is no warning for the kinds that Portico sends.
 func TestScheduleLabelKinds(t *testing.T) {
 	var sent []string
 	for _, object := range render(t, "default") {

@@ -35,9 +35,9 @@ import (
 	"github.com/portico-io/portico/webhooks"
 )
 
-// TestSelection asks a real API server, with our configurations installed,
-// which webhooks it calls for which write. Whatever it does not call pays
-// nothing, and works while Portico is away.
+// TestSelection tests which webhooks a real API server with Portico's configurations
+// calls for which write. A write without a webhook costs nothing, and works while
+// Portico is unavailable.
 func TestSelection(t *testing.T) {
 	cfg := apiserver.Start(t)
 	cluster, err := client.New(cfg, client.Options{})
@@ -108,7 +108,7 @@ func TestSelection(t *testing.T) {
 			return nil
 		}
 	}
-	// going changes an object that is being deleted, and that a finalizer holds.
+	// going updates an object that is being deleted, and that a finalizer keeps.
 	going := func(object client.Object, mutate func(client.Object)) func(*testing.T) client.Object {
 		return func(t *testing.T) client.Object {
 			t.Helper()
@@ -552,7 +552,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// selection is a write, and the webhooks that are called for it.
+// selection is a write with the webhooks that are called for it.
 type selection struct {
 	reason string
 	do     func(*testing.T) client.Object
@@ -605,7 +605,7 @@ func goingCases(going func(client.Object, func(client.Object)) func(*testing.T) 
 		}
 	}
 	opted := configMap("plain", v1alpha1.ScheduleRemote)
-	opted.Data = map[string]string{"long": strings.Repeat("long ", 200_000)} // about as much as an object may hold
+	opted.Data = map[string]string{"long": strings.Repeat("long ", 200_000)} // nearly the maximal size of an object
 	cases := map[string]selection{}
 	for name, kind := range map[string]struct {
 		object client.Object
@@ -655,7 +655,7 @@ func goingCases(going func(client.Object, func(client.Object)) func(*testing.T) 
 	return cases
 }
 
-// trust puts the CA into the webhook configurations among the objects.
+// trust adds the CA to the webhook configurations among the objects.
 func trust(t *testing.T, objects []*unstructured.Unstructured, ca *x509.Certificate) {
 	t.Helper()
 	bundle := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}))
@@ -673,8 +673,7 @@ func trust(t *testing.T, objects []*unstructured.Unstructured, ca *x509.Certific
 	}
 }
 
-// waitUntilCalled waits until the API server has taken notice of both
-// configurations.
+// waitUntilCalled waits until the API server has observed both configurations.
 func waitUntilCalled(t *testing.T, cluster client.Client, calls *recorder) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -753,7 +752,7 @@ func application(namespace string) *unstructured.Unstructured {
 	return object("KubernetesApplication", "v1alpha2", namespace, map[string]any{})
 }
 
-// making has an object make a Namespace.
+// making returns a resource whose object is a Namespace.
 func making(o *unstructured.Unstructured) *unstructured.Unstructured {
 	template := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}
 	spec := map[string]any{"template": template}
@@ -788,7 +787,7 @@ func claim(namespace string) client.Object {
 	}}
 }
 
-// recorder admits everything and remembers who was asked.
+// recorder allows all requests, and records the called webhooks.
 type recorder struct {
 	mu       sync.Mutex
 	requests []string
@@ -805,7 +804,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Unlock()
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	review.Request = nil
-	_ = json.NewEncoder(w).Encode(review) // the API server notices what is cut short
+	_ = json.NewEncoder(w).Encode(review) // the API server reports an incomplete response
 }
 
 func (r *recorder) reset() {
@@ -814,8 +813,8 @@ func (r *recorder) reset() {
 	r.requests = nil
 }
 
-// paths returns the webhooks that were called, once each: the API server calls them for
-// its cached object first, and again for the stored one if the cache was behind.
+// paths returns the called webhooks, each once: the API server calls them for its
+// cached object first, and again for the stored one if the cache was behind.
 func (r *recorder) paths() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/portico-io/portico/test/apiserver"
 )
 
-// TestSelectorImmutability changes how an application's selector is written,
-// which is no change of it, and then the selector.
+// TestSelectorImmutability changes the form of an application's selector, which is
+// allowed, and then its meaning.
 func TestSelectorImmutability(t *testing.T) {
 	cfg := apiserver.Start(t, func(e *envtest.Environment) {
 		e.CRDDirectoryPaths = []string{filepath.Join(apiserver.Root(t), "config", "crd", "bases")}
@@ -31,7 +31,7 @@ func TestSelectorImmutability(t *testing.T) {
 	expressions := []any{map[string]any{"key": "gpu", "operator": "Exists"}}
 	cases := map[string]struct {
 		reason  string
-		was, is map[string]any // nil is absent
+		was, is map[string]any // nil means that the field is absent
 		changes bool
 	}{
 		"EmptyToEmptyLabels": {reason: "Both select all.", was: map[string]any{}, is: map[string]any{"matchLabels": map[string]any{}}},
@@ -74,8 +74,8 @@ func TestSelectorImmutability(t *testing.T) {
 	}
 }
 
-// TestSelectorRules compares the rules of the two versions, of which an API
-// server without Portico's conversion stores one only.
+// TestSelectorRules compares the rules of the two versions, because an API server
+// without Portico's conversion stores only one version.
 func TestSelectorRules(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(apiserver.Root(t), "config", "crd", "bases", "workload.crossplane.io_kubernetesapplications.yaml"))
 	if err != nil {

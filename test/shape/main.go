@@ -79,7 +79,7 @@ func (s sizes) add(path string, source []byte) error {
 	return nil
 }
 
-// linesOfCode counts the lines on which a token stands that is no comment.
+// linesOfCode counts the lines with a token that is no comment.
 func linesOfCode(source []byte) int {
 	set := token.NewFileSet()
 	file := set.AddFile("", set.Base(), len(source))

@@ -15,8 +15,8 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// expiry reaches another cluster with a certificate that ends soon, lets it end,
-// and puts a new one in its place.
+// expiry connects another cluster with a certificate that expires soon, lets it expire,
+// and replaces it.
 func (w *fixture) expiry(t *testing.T) {
 	namespace := w.namespace(t, "expiry")
 	other, err := cluster.Start(t.Context(), cluster.Options{Name: "expiry", Components: cluster.ControlPlane})
@@ -52,7 +52,7 @@ func (w *fixture) expiry(t *testing.T) {
 	}
 }
 
-// credential waits for what is said of a target's credential.
+// credential waits for a reason in the condition of a target's credential.
 func (w *fixture) credential(t *testing.T, namespace, name, reason string) {
 	t.Helper()
 	eventually(t, "the credential of "+name+" to be "+reason, func() (bool, string) {
@@ -64,7 +64,7 @@ func (w *fixture) credential(t *testing.T, namespace, name, reason string) {
 	})
 }
 
-// warned waits for a warning about a target.
+// warned waits for a warning event of a target.
 func (w *fixture) warned(t *testing.T, namespace, name, reason string) {
 	t.Helper()
 	eventually(t, "a warning that "+name+" is "+reason, func() (bool, string) {
@@ -79,7 +79,7 @@ func (w *fixture) warned(t *testing.T, namespace, name, reason string) {
 	})
 }
 
-// secondsLeft is what the metric tells of a target's credential.
+// secondsLeft returns the value of the metric for a target's credential.
 func (w *fixture) secondsLeft(t *testing.T, name string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

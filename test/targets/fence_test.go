@@ -21,8 +21,8 @@ import (
 	"github.com/portico-io/portico/test/apiserver"
 )
 
-// TestFence runs two processes with the identity of one hub against one target, as a
-// hub and its clone do.
+// TestFence runs two processes with the identity of one hub and the same target, like a
+// hub and its clone.
 func TestFence(t *testing.T) {
 	config := apiserver.Start(t)
 	api, err := kubernetes.NewForConfig(config)
@@ -54,14 +54,14 @@ func TestFence(t *testing.T) {
 	}
 
 	unfenced := process(t.Context(), "nobody", "", "portico", config)
-	is(unfenced, fence.Unfenced) // there is no namespace
+	is(unfenced, fence.Unfenced) // the namespace does not exist
 	must(t, write(unfenced))
 	if shown := unfenced.Fence().Condition("prod", 1); shown == nil || shown.Status != metav1.ConditionUnknown || shown.Type != v1alpha1.Fenced {
 		t.Errorf("without a right to the Lease it shows %+v", shown)
 	}
 	_, err = api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leases"}}, metav1.CreateOptions{})
 	must(t, err)
-	other := rest.AnonymousClientConfig(config) // may ask for the version, and for nothing else
+	other := rest.AnonymousClientConfig(config) // the user may only request the version
 	is(process(t.Context(), "nobody", "", "leases", other), fence.Unfenced)
 
 	original := process(t.Context(), "original", "", "leases", config)

@@ -11,9 +11,9 @@ import (
 	"github.com/portico-io/portico/test/flaky"
 )
 
-// TestFiftyTargets publishes fifty, each with a user of its own, of which five
-// hang, five refuse and five come and go: the others work all the while, and
-// those work once they can.
+// TestFiftyTargets publishes fifty targets, each with a user of its own. Five hang,
+// five refuse, and five come and go. The others work all the time, and these work when
+// the trouble ends.
 func TestFiftyTargets(t *testing.T) {
 	w := start(t)
 	namespace := w.namespace(t, "fifty")

@@ -13,9 +13,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// TestNamespaceInUse: a resource that made a Namespace on a target is deleted. The
-// Namespace is kept while it holds objects of others, until somebody says what
-// becomes of them.
+// TestNamespaceInUse deletes a resource that created a Namespace on a target. The
+// Namespace is kept while it contains objects of others, until a user decides.
 func TestNamespaceInUse(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -52,7 +51,7 @@ func TestNamespaceInUse(t *testing.T) {
 		metav1.SetMetaDataAnnotation(&resource.ObjectMeta, annotation, value)
 		must(t, w.Patch(ctx, resource, client.MergeFrom(before)))
 	}
-	// terminating: nobody runs here who would end a namespace.
+	// terminating: no controller here completes the deletion of a namespace.
 	terminating := func(name string, want bool) {
 		t.Helper()
 		made := &corev1.Namespace{}

@@ -1,5 +1,5 @@
-// Package targets runs Portico's controllers of targets against a real API
-// server, which is the hub and, to other users, every target.
+// Package targets runs Portico's controllers of targets with a real API server. It is
+// the hub and, for other users, every target.
 package targets
 
 import (
@@ -42,10 +42,10 @@ import (
 	"github.com/portico-io/portico/test/apiserver"
 )
 
-// timeout is how long anything may take: the machine is shared.
+// timeout is the limit on every wait, because the machine is shared.
 const timeout = 2 * time.Minute
 
-// fixture is the API server, with Portico's controllers of targets running on it.
+// fixture is the API server with Portico's controllers of targets.
 type fixture struct {
 	client.Client
 	config   *rest.Config
@@ -54,7 +54,7 @@ type fixture struct {
 	clusters *clusters.Clusters
 }
 
-// log is what the controllers wrote.
+// log is the log of the controllers.
 type log struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -72,7 +72,7 @@ func (l *log) String() string {
 	return l.buffer.String()
 }
 
-// start starts it all, until the test ends.
+// start starts a fixture that runs until the test ends.
 func start(t *testing.T) *fixture {
 	t.Helper()
 	w := &fixture{log: &log{}}
@@ -125,7 +125,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// eventually waits for a condition, and fails with what it last said.
+// eventually waits until holds returns true. Otherwise it fails with its last text.
 func eventually(t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
 	message := ""
@@ -144,7 +144,7 @@ func (w *fixture) namespace(t testing.TB, name string) string {
 	return name
 }
 
-// account makes a service account with a token, and the rules it goes by.
+// account creates a service account with rules, and returns a token.
 func (w *fixture) account(t testing.TB, namespace, name string, rules ...rbacv1.PolicyRule) (token string) {
 	t.Helper()
 	ctx := t.Context()
@@ -156,7 +156,7 @@ func (w *fixture) account(t testing.TB, namespace, name string, rules ...rbacv1.
 	return made.Status.Token
 }
 
-// grant gives somebody rights everywhere.
+// grant gives a user rights in all namespaces.
 func (w *fixture) grant(t testing.TB, name string, user rbacv1.Subject, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	if len(rules) == 0 {
@@ -173,20 +173,20 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// everything is enough for a target that keeps ConfigMaps.
+// everything are the rights for a target with ConfigMaps.
 var everything = []rbacv1.PolicyRule{
 	rule("", "configmaps", "get", "list", "watch", "create", "patch", "delete"),
 	rule("", "namespaces", "create"),
 }
 
-// connection is a Secret's data that leads to the API server.
+// connection returns the data of a connection Secret for the API server.
 func (w *fixture) connection(token string) map[string][]byte {
 	return map[string][]byte{
 		v1alpha1.SecretEndpoint: []byte(w.config.Host), v1alpha1.SecretClusterCA: w.config.CAData, v1alpha1.SecretToken: []byte(token),
 	}
 }
 
-// publish makes a target and its Secret, of one name.
+// publish creates a target and its Secret with the same name.
 func (w *fixture) publish(t testing.TB, namespace, name string, data map[string][]byte, edits ...func(*v1alpha1.KubernetesTarget)) {
 	t.Helper()
 	must(t, w.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}))
@@ -209,7 +209,7 @@ func (w *fixture) rotate(t testing.TB, namespace, name string, data map[string][
 	must(t, w.Update(t.Context(), secret))
 }
 
-// place sends an object, in JSON, to a target.
+// place creates a resource for an object, in JSON, on a target.
 func (w *fixture) place(t testing.TB, namespace, name, target, template string, edits ...func(*v1alpha1.KubernetesApplicationResource)) {
 	t.Helper()
 	resource := &v1alpha1.KubernetesApplicationResource{
@@ -224,7 +224,7 @@ func (w *fixture) place(t testing.TB, namespace, name, target, template string, 
 	must(t, w.Create(t.Context(), resource))
 }
 
-// configMap is a template.
+// configMap returns a template.
 func configMap(namespace, name, value string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":%q,"name":%q},"data":{"value":%q}}`, namespace, name, value)
 }
@@ -236,7 +236,7 @@ func (w *fixture) target(t testing.TB, namespace, name string) *v1alpha1.Kuberne
 	return out
 }
 
-// reachable waits for what a target's condition says.
+// reachable waits for a status of a target's condition.
 func (w *fixture) reachable(t testing.TB, namespace, name string, status metav1.ConditionStatus) *v1alpha1.KubernetesTarget {
 	t.Helper()
 	var out *v1alpha1.KubernetesTarget
@@ -251,7 +251,7 @@ func (w *fixture) reachable(t testing.TB, namespace, name string, status metav1.
 	return out
 }
 
-// synced waits for what a resource's condition says.
+// synced waits for a reason and a message of a resource's condition Synced.
 func (w *fixture) synced(t testing.TB, namespace, name, reason string, text func(message string) bool) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("resource %s to be %s", name, reason), func() (bool, string) {

@@ -23,11 +23,11 @@ import (
 	"github.com/portico-io/portico/test/apiserver"
 )
 
-// counter counts what a target sends.
+// counter counts the objects and watches in the responses of a target.
 type counter struct {
 	mu sync.Mutex
-	// objects are those in answers to lists and watches of ConfigMaps, and watches
-	// are the watches.
+	// objects is the number of ConfigMaps in responses to lists and watches, and watches
+	// is the number of watches.
 	objects, watches int
 }
 
@@ -74,16 +74,16 @@ func (c *counter) sent() (objects, watches int) {
 	return c.objects, c.watches
 }
 
-// quiet is a listener that has nothing to do.
+// quiet is a listener that does nothing.
 type quiet struct{}
 
 func (quiet) TargetChanged(types.NamespacedName)      {}
 func (quiet) ProbesChanged(types.NamespacedName)      {}
 func (quiet) ObjectChanged(_, _ types.NamespacedName) {}
 
-// TestSharedCluster publishes one cluster to several namespaces: each is sent its
-// own objects and no others, whether the namespaces have one credential or one each.
-// The objects were applied by an earlier version, which did not label them.
+// TestSharedCluster publishes one cluster to several namespaces. Each namespace gets
+// only its own objects, with one credential for all namespaces, or with one for each.
+// An earlier version applied the objects without the label.
 func TestSharedCluster(t *testing.T) {
 	const namespaces, objects, hub = 10, 20, "hub-of-this-test"
 	config := apiserver.Start(t)
@@ -103,7 +103,8 @@ func TestSharedCluster(t *testing.T) {
 		}
 	}
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	// watch publishes the cluster to all namespaces, and reads what each is sent.
+	// watch publishes the cluster to all namespaces, and returns the numbers of objects
+	// and watches.
 	watch := func(t *testing.T, digest func(i int) string) (sent, watches int) {
 		var count counter
 		ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +150,7 @@ func TestSharedCluster(t *testing.T) {
 	alone := func(i int) string { return namespace(i) }
 	together := func(int) string { return "one" }
 
-	watch(t, together) // and label
+	watch(t, together) // this also labels the objects
 	labelled, err := api.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.HubNamespaceLabel})
 	must(t, err)
 	if len(labelled.Items) != namespaces*objects {

@@ -21,8 +21,8 @@ import (
 	"github.com/portico-io/portico/test/badsecrets"
 )
 
-// TestTargets shares one API server and one set of controllers: what goes wrong
-// with one target is nothing to the others.
+// TestTargets has one API server and one set of controllers. A problem of one target
+// does not affect the others.
 func TestTargets(t *testing.T) {
 	w := start(t)
 	t.Run("BadSecrets", w.badSecrets)
@@ -33,8 +33,8 @@ func TestTargets(t *testing.T) {
 	t.Run("Expiry", w.expiry)
 }
 
-// badSecrets publishes every bad Secret. Each target says what is wrong with
-// its own, and nothing that is written anywhere tells what it holds.
+// badSecrets publishes every bad Secret. The condition of each target describes the
+// problem, and no text contains any of its data.
 func (w *fixture) badSecrets(t *testing.T) {
 	const canary = "nightingale-nightingale"
 	namespace := w.namespace(t, "bad")
@@ -79,7 +79,7 @@ func (w *fixture) badSecrets(t *testing.T) {
 	must(t, w.DeleteAllOf(t.Context(), &v1alpha1.KubernetesTarget{}, client.InNamespace(namespace)))
 }
 
-// rotation replaces the credentials of a target while its object changes there.
+// rotation replaces the credential of a target while an object changes there.
 func (w *fixture) rotation(t *testing.T) {
 	namespace := w.namespace(t, "rotation")
 	first := w.account(t, namespace, "first", everything...)
@@ -113,7 +113,7 @@ func (w *fixture) rotation(t *testing.T) {
 	change("before")
 	reverted("before")
 
-	// The first account goes at once: what still used it would be lost.
+	// The first account is deleted at once: a request with it would fail.
 	w.rotate(t, namespace, "eu-1", w.connection(second))
 	change("during")
 	must(t, w.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "first"}}))
@@ -123,7 +123,7 @@ func (w *fixture) rotation(t *testing.T) {
 	if after := w.reachable(t, namespace, "eu-1", metav1.ConditionTrue); !after.Status.LastContactTime.Equal(published.Status.LastContactTime) {
 		t.Error("the target was not away, and is said to have come back")
 	}
-	// A deletion is an event too.
+	// A deletion has an event, too.
 	must(t, w.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: there.Namespace, Name: there.Name}}))
 	eventually(t, "the object to be made again", func() (bool, string) {
 		err := w.Get(t.Context(), there, &corev1.ConfigMap{})
@@ -131,8 +131,8 @@ func (w *fixture) rotation(t *testing.T) {
 	})
 }
 
-// impersonation acts as somebody who may less than the connection: what the
-// target says to them is what the user reads.
+// impersonation impersonates a user with fewer rights than the connection. The message
+// of the target is in the condition.
 func (w *fixture) impersonation(t *testing.T) {
 	namespace := w.namespace(t, "tenants")
 	token := w.account(t, namespace, "portico", rbacv1.PolicyRule{
@@ -166,7 +166,7 @@ func (w *fixture) impersonation(t *testing.T) {
 	w.grant(t, "tenants-write", user, rule("", "configmaps", "create", "patch", "delete"))
 	w.synced(t, namespace, "web", v1alpha1.ReasonApplied, nil)
 
-	// A right that goes is noticed as well.
+	// A revoked right is noticed, too.
 	must(t, w.Delete(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "tenants-write"}}))
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	must(t, w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "web"}, resource))
@@ -176,7 +176,7 @@ func (w *fixture) impersonation(t *testing.T) {
 	w.synced(t, namespace, "web", v1alpha1.ReasonRefused, words("patch"))
 }
 
-// hubItself publishes the hub: objects run in another namespace of it, and an
+// hubItself publishes the hub. Objects run in another namespace of the hub, and an
 // object cannot run in its own place.
 func (w *fixture) hubItself(t *testing.T) {
 	namespace := w.namespace(t, "infra")
@@ -195,7 +195,7 @@ func (w *fixture) hubItself(t *testing.T) {
 		t.Errorf("what arrived would be sent on: %v, %v", arrived.Labels, arrived.Spec.Template.Labels)
 	}
 
-	// Somebody even forges Portico's marks on the native object.
+	// The native object even has forged marks of Portico.
 	native := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "web", Labels: map[string]string{v1alpha1.ManagedByLabel: "hub-of-this-test", v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote},
 		Annotations: map[string]string{v1alpha1.ResourceNamespaceAnnotation: namespace, v1alpha1.ResourceNameAnnotation: "web-configmap"},
@@ -226,8 +226,8 @@ func (w *fixture) hubItself(t *testing.T) {
 	}
 }
 
-// serviceAccountToken publishes the hub by the Secret that Kubernetes itself
-// makes for a service account, which names no endpoint (S3).
+// serviceAccountToken publishes the hub with the token Secret of a service account,
+// which has no endpoint (S3).
 func (w *fixture) serviceAccountToken(t *testing.T) {
 	namespace := w.namespace(t, "native-providers")
 	data := map[string][]byte{

@@ -31,9 +31,9 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
-// TestVersionDropped: a target stops serving the version in which objects were
-// applied. They are still deleted and released there. Only when the kind is gone
-// in every version is a resource let go, and an event tells.
+// TestVersionDropped: a target no longer serves the version in which objects were
+// applied. They are still deleted and released there. Only when the kind is gone in
+// every version, a resource is deleted without its object, with an event.
 func TestVersionDropped(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -108,7 +108,7 @@ func TestVersionDropped(t *testing.T) {
 		t.Errorf("Pond released keeps Portico's marks: %v %v", left.GetLabels(), left.GetAnnotations())
 	}
 
-	// A new connection never knew the version.
+	// A new connection does not know the version.
 	token, err := w.api.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "portico", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	must(t, err)
 	w.rotate(t, namespace, "target", w.connection(token.Status.Token))

@@ -13,11 +13,11 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// fieldOwner is the name under which manifests are applied.
+// fieldOwner is the field manager of applied manifests.
 const fieldOwner = client.FieldOwner("portico-install")
 
-// Apply applies manifests in the order that lets each find what it needs:
-// namespaces, then definitions until they are served, then all the rest.
+// Apply applies manifests in the order of their dependencies: first namespaces, then
+// definitions until they are served, and then all other objects.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	waves := make([][]*unstructured.Unstructured, 3)
 	for _, object := range objects {
@@ -45,8 +45,8 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 	return nil
 }
 
-// waitEstablished waits until a definition is served; of anything else there is
-// nothing to wait for.
+// waitEstablished waits until a definition is served. It returns at once for other
+// objects.
 func waitEstablished(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
 	if object.GetKind() != "CustomResourceDefinition" {
 		return nil
@@ -67,8 +67,8 @@ func waitEstablished(ctx context.Context, c client.Client, object *unstructured.
 	})
 }
 
-// waitTrusted waits until every webhook has the certificate authority that
-// signed for the manager. Before that, the hub would refuse to call it.
+// waitTrusted waits until every webhook has the CA of the manager. Before that, the hub
+// would not call it.
 func waitTrusted(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if len(clientConfigs(object)) == 0 {
@@ -94,8 +94,8 @@ func waitTrusted(ctx context.Context, c client.Client, objects []*unstructured.U
 	return nil
 }
 
-// clientConfigs are how the webhooks of a configuration, or of a definition that
-// is converted, are called, by their names.
+// clientConfigs returns the clientConfig of each webhook of a configuration, or of a
+// definition with a conversion webhook, by name.
 func clientConfigs(object *unstructured.Unstructured) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")

@@ -37,7 +37,7 @@ import (
 	"github.com/portico-io/portico/webhooks"
 )
 
-// authority signs client certificates.
+// authority is a CA for client certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -74,7 +74,7 @@ func (a authority) sign(t *testing.T, template *x509.Certificate) (*x509.Certifi
 	return certificate, key
 }
 
-// client returns a client certificate, and its PEM files.
+// client returns a client certificate with its PEM files.
 func (a authority) client(t *testing.T, name string) (tls.Certificate, []byte, []byte) {
 	t.Helper()
 	certificate, key := a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
@@ -96,7 +96,7 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// admissionConfiguration is what docs/install.md shows, with the files of a test.
+// admissionConfiguration is the file in docs/install.md, with the paths of a test.
 const admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
 plugins:
@@ -112,8 +112,8 @@ plugins:
     kubeConfigFile: %[1]s
 `
 
-// webhookKubeconfig has the Service, as in docs/install.md, and for the webhooks of the
-// test, which have a URL, everything else.
+// webhookKubeconfig has the Service, as in docs/install.md, and an entry for all other
+// servers, because the webhooks of the test have a URL.
 const webhookKubeconfig = `apiVersion: v1
 kind: Config
 users:
@@ -125,9 +125,9 @@ users:
   user: *client
 `
 
-// TestClientCertificates has an API server show who it is. Somebody else who
-// reaches the port, and posts a review in the name of an administrator, learns
-// nothing and has nothing asked.
+// TestClientCertificates gives an API server a client certificate. Another client that
+// reaches the port, and sends a review in the name of an administrator, gets no answer
+// and causes no request.
 func TestClientCertificates(t *testing.T) {
 	ours, others := newAuthority(t, "ours"), newAuthority(t, "others")
 	apiServer, certPEM, keyPEM := ours.client(t, "kube-apiserver")
@@ -169,7 +169,7 @@ func TestClientCertificates(t *testing.T) {
 		}
 	})
 
-	// An API server has no certificate for conversion.
+	// An API server has no client certificate for conversion.
 	t.Run("Conversion", func(t *testing.T) {
 		application := &unstructured.Unstructured{}
 		application.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("KubernetesApplication"))
@@ -221,7 +221,7 @@ func TestClientCertificates(t *testing.T) {
 		})
 	}
 
-	// A check of rights above the limit is refused, and clients try again.
+	// A check of rights above the limit is refused, and clients retry.
 	t.Run("TooMany", func(t *testing.T) {
 		target := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"connectionSecretRef": map[string]any{"name": "eu-1"}}}}
 		target.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("KubernetesTarget"))
@@ -270,8 +270,8 @@ func TestClientCertificates(t *testing.T) {
 	})
 }
 
-// forge posts a review that no API server made, and returns the HTTP status and
-// the answer, or the error in its place.
+// forge sends a forged review, and returns the HTTP status and the response, or the
+// error instead.
 func forge(t *testing.T, url string, certificates ...tls.Certificate) (int, string) {
 	t.Helper()
 	object := `{"apiVersion":"workload.crossplane.io/v1alpha1","kind":"KubernetesTarget","metadata":{"name":"eu-1","namespace":"default"},"spec":{"connectionSecretRef":{"name":"secret"}}}`
@@ -293,7 +293,7 @@ func forge(t *testing.T, url string, certificates ...tls.Certificate) (int, stri
 	}
 	request.Header.Set("Content-Type", "application/json")
 	transport := &http.Transport{TLSClientConfig: &tls.Config{
-		InsecureSkipVerify: true, // whoever forges a review does not care
+		InsecureSkipVerify: true, // a forger does not verify the server
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if len(certificates) == 0 {
 				return &tls.Certificate{}, nil

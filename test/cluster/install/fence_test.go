@@ -18,9 +18,9 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// TestOneIdentity runs two hubs with one identity, as a clone from a backup has the
-// identity of its original. One of them at a time writes to the target: also when
-// the manager of the one hangs, and wakes when the other has taken over.
+// TestOneIdentity runs two hubs with one identity, such as a hub and its clone from a
+// backup. Only one of them at a time writes to the target, also when its manager hangs,
+// and continues after the other manager has taken over.
 func TestOneIdentity(t *testing.T) {
 	target, err := cluster.Start(t.Context(), cluster.Options{Name: "target", Components: cluster.ControlPlane})
 	if err != nil {
@@ -101,7 +101,7 @@ func startSibling(t *testing.T, target *cluster.Cluster) sibling {
 	return sibling{t, admin, manager}
 }
 
-// send makes the resource on this hub, or changes it.
+// send creates or changes the resource on this hub.
 func (s sibling) send(colour string) {
 	s.Helper()
 	template := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "default"}, "data": {"colour": "` + colour + `"}}`
@@ -121,8 +121,8 @@ func (s sibling) send(colour string) {
 	}
 }
 
-// expect waits for the condition Synced of the resource, and when there is a
-// conflict, also of the target.
+// expect waits for the condition Synced of the resource. In a conflict it also waits
+// for the condition of the target.
 func (s sibling) expect(status metav1.ConditionStatus, reason string) {
 	s.Helper()
 	key := client.ObjectKey{Namespace: "default"}

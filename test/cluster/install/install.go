@@ -1,10 +1,10 @@
-// Package install puts Portico on a cluster as a user would, from the manifests
-// in config/, and runs its manager as a process beside the cluster, because the
-// cluster's nodes are played and run nothing.
+// Package install installs Portico on a cluster as a user would, from the manifests in
+// config/.
 //
-// The manager is the one thing done differently: it runs with the service
-// account, the role and the webhooks that were installed, and the webhooks reach
-// it by URL.
+// It runs the manager as a process beside the cluster, because the cluster's nodes are
+// simulated and run no containers. This is the only difference: the manager has the
+// service account, the role and the webhooks of the installation. The webhooks have a
+// URL.
 package install
 
 import (
@@ -26,26 +26,26 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// Namespace is where config/default puts Portico.
+// Namespace is the namespace in config/default.
 const Namespace = "portico-system"
 
-// Options say how to install Portico. The zero value is what a user gets, with
-// a manager that ends with the calling process.
+// Options of an installation. The zero value is the default installation, with a
+// manager that ends with the calling process.
 type Options struct {
-	// Manifests is the kustomization to install. Default: config/claims, because
-	// nobody else defines claims on a hub of ours.
+	// Manifests is the kustomization to install. Default: config/claims, because the hub
+	// has no other definition of claims.
 	Manifests string
-	// Binary is the manager. Default: bin/portico in the repository's root.
+	// Binary is the path of the manager. Default: bin/portico in the repository's root.
 	Binary string
-	// Dir is where the manager keeps its kubeconfig, log and record. Default:
-	// the hub's directory.
+	// Dir is the directory of the manager's kubeconfig, log and record. Default: the
+	// hub's directory.
 	Dir string
-	// LeaderElect makes the manager wait its turn. Off by default, so that a
-	// manager that was killed can be followed at once.
+	// LeaderElect enables leader election. It is off by default, so that the next
+	// manager of a killed one starts at once.
 	LeaderElect bool
-	// Args come after the manager's other arguments, and win over them.
+	// Args are additional arguments of the manager. They override the others.
 	Args []string
-	// Env is added to the manager's environment.
+	// Env is additional environment of the manager.
 	Env []string
 	// Detach lets the manager outlive the calling process.
 	Detach bool
@@ -68,8 +68,8 @@ func (o Options) withDefaults(hub *cluster.Cluster) (Options, error) {
 	return o, nil
 }
 
-// state is what of a manager another run must know: where it listens, which for
-// the webhooks is written into the hub too, and what program it runs.
+// state is the part of a manager's state that the next run needs: its address, which is
+// in the webhook configurations too, and its program.
 type state struct {
 	WebhookPort int    `json:"webhookPort"`
 	MetricsPort int    `json:"metricsPort"`
@@ -77,9 +77,9 @@ type state struct {
 	Digest      []byte `json:"digest"`
 }
 
-// Portico installs Portico on a hub, and returns when its manager is ready and
-// the hub trusts its webhooks. Installing again applies what changed in the
-// manifests, and leaves a manager alone that runs the current binary.
+// Portico installs Portico on a hub. It returns when the manager is ready and the
+// webhooks have its CA. A second installation applies changed manifests, and does not
+// restart a manager of the current binary.
 func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manager, err error) {
 	if opts, err = opts.withDefaults(hub); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func Portico(ctx context.Context, hub *cluster.Cluster, opts Options) (_ *Manage
 	return m, waitTrusted(ctx, hubClient, objects)
 }
 
-// namespaceOf returns the namespace that manifests put Portico in.
+// namespaceOf returns Portico's namespace in manifests.
 func namespaceOf(objects []*unstructured.Unstructured) (string, error) {
 	for _, object := range objects {
 		if object.GetKind() == "ServiceAccount" && object.GetName() == serviceAccount {
@@ -176,8 +176,8 @@ func (m *Manager) choosePorts() error {
 
 const stateFile = "portico-state.json"
 
-// digest tells programs apart. Their age does not: building an unchanged program
-// makes it young again.
+// digest identifies a program. Its modification time does not, because a build of an
+// unchanged program updates it.
 func digest(file string) ([]byte, error) {
 	program, err := os.Open(file)
 	if err != nil {
@@ -189,5 +189,5 @@ func digest(file string) ([]byte, error) {
 	return hash.Sum(nil), err
 }
 
-// timeout is how long anything here may take on a busy machine.
+// timeout is the limit on every step on a busy machine.
 const timeout = time.Minute

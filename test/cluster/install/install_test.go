@@ -16,8 +16,8 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// An installation from start to end: it is made, made again, survives its manager's
-// end, and is removed.
+// TestPortico installs Portico, installs it again, restarts the manager, and uninstalls
+// Portico.
 func TestPortico(t *testing.T) {
 	hub, err := cluster.Start(t.Context(), cluster.Options{
 		Name:              "hub",
@@ -94,7 +94,7 @@ func TestPortico(t *testing.T) {
 	t.Run("Uninstall", user.uninstalls)
 }
 
-// admin administers the hub from the repository, with kubectl and make.
+// admin is an administrator of the hub with kubectl and make.
 type admin struct {
 	root string
 	hub  *cluster.Cluster
@@ -105,7 +105,7 @@ func (a admin) run(t *testing.T, stdin string, command ...string) (string, error
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Dir = a.root
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+a.hub.Kubeconfig(), "PATH="+filepath.Join(a.root, "bin")+":"+os.Getenv("PATH"))
-	cmd.Stdin = strings.NewReader("---\n" + stdin) // or kubectl takes it for JSON
+	cmd.Stdin = strings.NewReader("---\n" + stdin) // without the separator kubectl would parse it as JSON
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -119,7 +119,7 @@ func (a admin) must(t *testing.T, stdin string, command ...string) string {
 	return out
 }
 
-// servesClaims: the manager started on a hub without the definition.
+// servesClaims: the manager serves claims whose definition is created after its start.
 func (a admin) servesClaims(t *testing.T) {
 	if out, err := a.run(t, "", "kubectl", "get", "kubernetesclusters"); err == nil {
 		t.Fatalf("config/default defines claims: %s", out)
@@ -136,7 +136,8 @@ func (a admin) servesClaims(t *testing.T) {
 	a.must(t, "", "kubectl", "wait", "--for=create", "--timeout=60s", "kubernetestarget/demo")
 }
 
-// uninstalls: not while anything is left, and then without the claims of others.
+// uninstalls: make uninstall refuses while objects are left, and keeps a definition of
+// claims that belongs to another installation.
 func (a admin) uninstalls(t *testing.T) {
 	a.must(t, `{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesApplicationResource, metadata: {name: web, namespace: default},
 		spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}}}`, "kubectl", "create", "-f", "-")
@@ -170,7 +171,7 @@ func (a admin) uninstalls(t *testing.T) {
 		t.Errorf("make uninstall once more: %v\n%s", err, out)
 	}
 
-	// Now the definition is another's.
+	// Now the definition belongs to another installation.
 	a.must(t, "", "kubectl", "label", "customresourcedefinition", "kubernetesclusters.compute.crossplane.io", "app.kubernetes.io/part-of=crossplane", "--overwrite")
 	if out, err = a.run(t, "", "make", "install", "OVERLAY=claims"); err == nil || !strings.Contains(out, "not by Portico") {
 		t.Errorf("make install OVERLAY=claims takes a definition over: %v\n%s", err, out)

@@ -6,10 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Localize prepares rendered manifests for a hub whose manager is a process at
-// url: it leaves out what only a kubelet could run, and has the webhooks call
-// the URL where they would have called the Service. It does not change its
-// argument.
+// Localize prepares rendered manifests for a hub whose manager is a process at url. It
+// leaves out the objects that need a kubelet, and replaces the Service in webhooks by
+// the URL. It does not change its argument.
 func Localize(objects []*unstructured.Unstructured, url string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, object := range objects {

@@ -12,7 +12,7 @@ func TestLocalize(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		object string
-		want   string // empty: left out
+		want   string // empty if it is left out
 	}{
 		"Deployment": {
 			reason: "Nothing on the hub could run the manager's Pods.",

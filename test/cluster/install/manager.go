@@ -21,7 +21,7 @@ const (
 	serviceAccount = "portico"
 )
 
-// Manager is Portico's manager, running as a process.
+// Manager is a process of Portico's manager.
 type Manager struct {
 	hub       *cluster.Cluster
 	opts      Options
@@ -30,39 +30,40 @@ type Manager struct {
 	process   *cluster.Process
 }
 
-// Kubeconfig is the path of the kubeconfig that the manager uses.
+// Kubeconfig returns the path of the manager's kubeconfig.
 func (m *Manager) Kubeconfig() string { return m.path("portico.kubeconfig") }
 
-// LogFile is where the manager's output goes.
+// LogFile returns the path of the manager's log.
 func (m *Manager) LogFile() string { return m.path(processName + ".log") }
 
-// MetricsURL is where the manager's metrics are.
+// MetricsURL returns the URL of the manager's metrics.
 func (m *Manager) MetricsURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/metrics", m.state.MetricsPort)
 }
 
-// WebhookURL is what the hub's webhooks call, without a path.
+// WebhookURL returns the URL of the webhooks, without a path.
 func (m *Manager) WebhookURL() string {
 	return fmt.Sprintf("https://127.0.0.1:%d", m.state.WebhookPort)
 }
 
-// PID is the number of the manager's process.
+// PID returns the number of the manager's process.
 func (m *Manager) PID() int { return m.process.PID() }
 
-// Running tells whether the manager's process lives.
+// Running tells whether the manager's process exists.
 func (m *Manager) Running() bool { return m.process != nil && m.process.Alive() }
 
-// Stop ends the manager as a kubelet would.
+// Stop ends the manager with SIGTERM, as a kubelet does.
 func (m *Manager) Stop() error { return m.process.Stop() }
 
-// Kill9 ends the manager as a power cut would.
+// Kill9 ends the manager with SIGKILL.
 func (m *Manager) Kill9() error { return m.process.Kill() }
 
-// Restart starts the manager again, stopping it first if it runs, and returns
-// when it is ready.
+// Restart starts the manager again, and returns when it is ready. It stops the manager
+// first if it runs.
 func (m *Manager) Restart(ctx context.Context) error { return m.RestartWith(ctx) }
 
-// RestartWith is Restart with more arguments, until the next restart.
+// RestartWith does the same as Restart, with additional arguments until the next
+// restart.
 func (m *Manager) RestartWith(ctx context.Context, args ...string) error {
 	if m.Running() {
 		if err := m.Stop(); err != nil {
@@ -75,8 +76,7 @@ func (m *Manager) RestartWith(ctx context.Context, args ...string) error {
 	return m.waitReady(ctx)
 }
 
-// login gives the manager a token of its service account, which is as much as it
-// would have in a Pod.
+// login gives the manager a token of its service account, as in a Pod.
 func (m *Manager) login(ctx context.Context) error {
 	hub, err := kubernetes.NewForConfig(m.hub.Config())
 	if err != nil {
@@ -84,7 +84,7 @@ func (m *Manager) login(ctx context.Context) error {
 	}
 	year := int64((365 * 24 * time.Hour).Seconds())
 	var token *authenticationv1.TokenRequest
-	// The service account can be newer than the controllers' view of it.
+	// The controllers may not have observed the service account yet.
 	err = cluster.Poll(ctx, timeout, "a token of Portico's service account", func(ctx context.Context) (err error) {
 		token, err = hub.CoreV1().ServiceAccounts(m.namespace).CreateToken(ctx, serviceAccount, &authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &year},
@@ -116,7 +116,7 @@ func (m *Manager) start(args ...string) (err error) {
 			fmt.Sprintf("--leader-elect=%t", m.opts.LeaderElect),
 			// The targets of tests and of the demo are on this machine.
 			"--allow-local-targets",
-			// Nobody has to learn that it goes before it does.
+			// No API server has to observe the end of the endpoint.
 			"--shutdown-delay=0s",
 		}, slices.Concat(m.opts.Args, args)...),
 		Env:    m.opts.Env,
@@ -150,7 +150,7 @@ func (m *Manager) waitReady(ctx context.Context) error {
 	})
 }
 
-// Shutdown ends the manager that keeps itself in dir, whoever started it.
+// Shutdown ends the manager in a directory, also that of another program.
 func Shutdown(dir string) error {
 	process, err := cluster.Attach(dir, processName)
 	if err != nil || process == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/portico-io/portico/test/cluster/install"
 )
 
-// startHub starts a hub that answers and reconciles nothing.
+// startHub starts a hub without controllers.
 func startHub(t *testing.T, args ...string) (*cluster.Cluster, client.Client) {
 	t.Helper()
 	hub, err := cluster.Start(t.Context(), cluster.Options{Name: "hub", Components: cluster.ControlPlane, ExtraAPIServerArgs: args})
@@ -46,7 +46,7 @@ func startHub(t *testing.T, args ...string) (*cluster.Cluster, client.Client) {
 	return hub, admin
 }
 
-// remote is a Deployment that opts in.
+// remote returns a Deployment with the label.
 func remote(namespace string) *appsv1.Deployment {
 	labels := map[string]string{"app": "web"}
 	return &appsv1.Deployment{
@@ -61,8 +61,8 @@ func remote(namespace string) *appsv1.Deployment {
 	}
 }
 
-// TestNamespace runs Portico in a namespace of another name. That namespace takes
-// no part, and portico-system is a namespace like any other.
+// TestNamespace runs Portico in a namespace of another name. Only that namespace is
+// excluded, and portico-system is an ordinary namespace.
 func TestNamespace(t *testing.T) {
 	const own = "platform-portico"
 	hub, admin := startHub(t)

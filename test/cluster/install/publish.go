@@ -22,12 +22,12 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-// targetUser is who Portico is on a target.
+// targetUser is the user name of Portico on a target.
 const targetUser = "portico"
 
-// Publish lends a target cluster to a namespace of the hub: a Secret with a
-// kubeconfig, and a KubernetesTarget of the cluster's name with the labels. It
-// returns when Portico says that the target is ready.
+// Publish publishes a target cluster to a namespace of the hub: it creates a Secret
+// with a kubeconfig, and a KubernetesTarget with the name of the cluster and the
+// labels. It returns when the target is ready.
 func Publish(ctx context.Context, hub, target *cluster.Cluster, namespace string, labels map[string]string) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -77,7 +77,7 @@ func Publish(ctx context.Context, hub, target *cluster.Cluster, namespace string
 	})
 }
 
-// grant lets Portico do everything on a target.
+// grant makes Portico an administrator of a target.
 func grant(ctx context.Context, target client.Client) error {
 	err := target.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: targetUser},
@@ -87,8 +87,8 @@ func grant(ctx context.Context, target client.Client) error {
 	return client.IgnoreAlreadyExists(err)
 }
 
-// connect stores a kubeconfig for the target on the hub, unless one that leads
-// there is stored: a new credential makes Portico connect anew.
+// connect stores a kubeconfig for the target on the hub, unless there is one for the
+// same target: a new credential would replace the connection.
 func connect(ctx context.Context, hub client.Client, key client.ObjectKey, target *cluster.Cluster) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	err := hub.Get(ctx, key, secret)

@@ -11,14 +11,14 @@ import (
 // Render builds a kustomization, as `kubectl kustomize` does.
 func Render(dir string) ([]*unstructured.Unstructured, error) {
 	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionUnspecified // the kustomization says, or Apply
+	options.Reorder = krusty.ReorderOptionUnspecified // the order of the kustomization; Apply orders the objects
 	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		return nil, fmt.Errorf("building %s: %w", dir, err)
 	}
 	var objects []*unstructured.Unstructured
 	for _, resource := range resources.Resources() {
-		// Through JSON, which alone makes of numbers what unstructured wants.
+		// Only decoded JSON has the types of numbers that unstructured objects need.
 		data, err := resource.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("building %s: %w", dir, err)

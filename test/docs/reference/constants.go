@@ -17,11 +17,11 @@ import (
 // entry is a name on the wire and its meaning.
 type entry struct{ name, meaning string }
 
-// wellKnown are the files that define conditions, their reasons, and events.
+// wellKnown are the files with the constants of conditions, their reasons, and events.
 var wellKnown = []string{"api/workload/v1alpha1/wellknown.go", "api/policy/v1alpha1/wellknown.go"}
 
-// conditions is a table of the condition types and one of the reasons, both
-// from the constants and their comments.
+// conditions returns a table of the condition types and a table of the reasons, from
+// the constants and their comments.
 func conditions(root string) (string, error) {
 	var types, reasons []entry
 	for _, file := range wellKnown {
@@ -65,10 +65,10 @@ func conditions(root string) (string, error) {
 		"\n## Reasons of conditions and events\n\n" + table("reason", reasons), nil
 }
 
-// metricName is how the names of Portico's own metrics begin.
+// metricName matches the names of Portico's own metrics.
 var metricName = regexp.MustCompile(`^(portico|policy)_[a-z_]+$`)
 
-// metrics is a table of the metrics that the code defines.
+// metrics returns a table of the metrics in the code.
 func metrics(root string) (string, error) {
 	var found []entry
 	for _, folder := range []string{"cmd", "webhooks", "controllers", "policies"} {
@@ -96,8 +96,8 @@ func metrics(root string) (string, error) {
 		"next to those of controller-runtime, of client-go's work queues and of Go.\n\n" + table("metric", found), nil
 }
 
-// metric reads the name and the help of a metric from a call whose first two
-// arguments they are, or from a literal of options with these fields.
+// metric returns the name and the help of a metric. They are the first two arguments of
+// a call, or fields in a literal of options.
 func metric(node ast.Node) (entry, bool) {
 	var name, help string
 	switch n := node.(type) {
@@ -126,7 +126,7 @@ func metric(node ast.Node) (entry, bool) {
 	return entry{name, help}, metricName.MatchString(name) && help != ""
 }
 
-// text evaluates a string literal, or several that are added.
+// text evaluates a string literal, or a sum of string literals.
 func text(expression ast.Expr) (string, bool) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
@@ -140,8 +140,8 @@ func text(expression ast.Expr) (string, bool) {
 	return "", false
 }
 
-// sentence is the comment of a constant in one line, without the name of the
-// constant and the verb that follows it.
+// sentence returns the comment of a constant in one line, without the name of the
+// constant and the verb after it.
 func sentence(comment, constant string) string {
 	comment = strings.Join(strings.Fields(comment), " ")
 	comment = strings.TrimPrefix(comment, constant+" ")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// flags is the help of the manager, and of every command of the plugin.
+// flags returns the help of the manager, and of every command of the plugin.
 func flags(root string) (string, error) {
 	var page strings.Builder
 	page.WriteString("# Flags and commands\n\n## portico\n\nThe manager. Every flag is also a key of the file that `--config` names.\n\n")
@@ -21,10 +21,10 @@ func flags(root string) (string, error) {
 	return page.String(), err
 }
 
-// subcommand is a line of the list of commands that help prints.
+// subcommand matches a line of the list of commands in a help text.
 var subcommand = regexp.MustCompile(`(?m)^  ([a-z]+) {2,}\S`)
 
-// commands writes the help of a command of the plugin and of those below it.
+// commands writes the help of a command of the plugin, and of its subcommands.
 func commands(page *strings.Builder, root string, path []string) error {
 	text, err := help(root, "kubectl-portico", path...)
 	if err != nil {
@@ -35,7 +35,7 @@ func commands(page *strings.Builder, root string, path []string) error {
 	if len(path) == 0 {
 		global = "\nFlags:"
 	}
-	text, _, _ = strings.Cut(text, global) // they are kubectl's own
+	text, _, _ = strings.Cut(text, global) // these flags are kubectl's own
 	fence(page, text)
 	_, list, found := strings.Cut(text, "Available Commands:")
 	if !found {

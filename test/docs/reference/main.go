@@ -1,6 +1,6 @@
-// Command reference writes the pages of docs/reference that are derived from the
-// code: flags from --help, conditions and events from the constants that name
-// them, metrics from their definitions. `make generate` runs it.
+// Command reference writes the pages of docs/reference that are generated from the
+// code: flags from --help, conditions and events from their constants, metrics from
+// their definitions. `make generate` runs it.
 package main
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFresh compares the pages with the constants and metrics in the code. Flags
-// are compared by make verify, because that builds the commands.
+// TestFresh compares the pages with the constants and metrics in the code. make verify
+// compares the flags, because that requires a build of the commands.
 func TestFresh(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	for name, write := range map[string]func(string) (string, error){"conditions.md": conditions, "metrics.md": metrics} {

@@ -1,5 +1,5 @@
-// Package proxy asks the kube-proxy of Kubernetes what it makes of a Service on
-// the hub. A target writes the addresses in the status of that Service.
+// Package proxy runs the kube-proxy of Kubernetes for a Service on the hub. The status
+// of that Service contains addresses that a target reported.
 package proxy
 
 import (
@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// address is what the target claims in every case.
+// address is the address that the target reports in every case.
 const address = "203.0.113.7"
 
-// TestReflectedAddress: no rule of the hub's kube-proxy names an address that a
-// target reported. What is reflected is held by the tests of api/kinds.
+// TestReflectedAddress: no rule of the hub's kube-proxy contains an address that a
+// target reported. The tests of api/kinds test the reported status.
 func TestReflectedAddress(t *testing.T) {
 	data, err := os.ReadFile("../../../api/kinds/testdata/load_balancers.yaml")
 	if err != nil {
@@ -51,11 +51,10 @@ func TestReflectedAddress(t *testing.T) {
 	}
 }
 
-// rules are those that name the address, after kube-proxy saw a Service without
-// endpoints.
+// rules returns kube-proxy's rules with the address, for a Service without endpoints.
 func rules(t *testing.T, status corev1.LoadBalancerStatus) []string {
 	t.Helper()
-	// As the hub's API server stores it.
+	// The hub's API server stores it so.
 	for i := range status.Ingress {
 		if vip := corev1.LoadBalancerIPModeVIP; status.Ingress[i].IP != "" && status.Ingress[i].IPMode == nil {
 			status.Ingress[i].IPMode = &vip
