@@ -1,7 +1,7 @@
 // Command words checks the names, comments and texts of Go files against
 // words.yaml: names use the words of Kubernetes and of the API, and no metaphors.
 //
-//	go run ./test/words [-what] [dir...]
+//	go run ./test/words [-vague] [dir...]
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 var config []byte
 
 func main() {
-	what := flag.Bool("what", false, `also print how often the comments of each directory say "what"`)
+	vague := flag.Bool("vague", false, "also print the number of vague words in the comments of each directory")
 	flag.Parse()
 	dirs := flag.Args()
 	if len(dirs) == 0 {
 		dirs = []string{"."}
 	}
-	problems, err := run(dirs, *what)
+	problems, err := run(dirs, *vague)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-func run(dirs []string, what bool) (problems int, err error) {
+func run(dirs []string, vague bool) (problems int, err error) {
 	rules, err := parseRules(config)
 	if err != nil {
 		return 0, err
@@ -52,7 +52,7 @@ func run(dirs []string, what bool) (problems int, err error) {
 			fmt.Println(finding)
 			problems++
 		}
-		comments.add(parsed)
+		comments.add(parsed, rules.Vague.Words)
 	}
 	if whole(dirs) {
 		for _, allowance := range unused {
@@ -60,11 +60,11 @@ func run(dirs []string, what bool) (problems int, err error) {
 			problems++
 		}
 	}
-	for _, line := range comments.over(rules.WhatPerThousand) {
+	for _, line := range comments.over(rules.Vague.PerThousand, rules.Vague.Exceptions) {
 		fmt.Println(line)
 		problems++
 	}
-	if what {
+	if vague {
 		fmt.Print(comments)
 	}
 	return problems, nil

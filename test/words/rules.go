@@ -12,11 +12,20 @@ import (
 
 // rules are the content of words.yaml.
 type rules struct {
-	Banned          []*ban       `json:"banned"`
-	Allowed         []*allowance `json:"allowed"`
-	WhatPerThousand float64      `json:"whatPerThousand"`
+	Banned  []*ban       `json:"banned"`
+	Allowed []*allowance `json:"allowed"`
+	Vague   vague        `json:"vague"`
 
 	words map[string]*ban // by each form of the word
+}
+
+// vague bounds the number of vague words in the comments of a directory, for each
+// thousand words.
+type vague struct {
+	Words       []string `json:"words"`
+	PerThousand float64  `json:"perThousand"`
+	// Exceptions are the bounds of single directories.
+	Exceptions map[string]float64 `json:"exceptions"`
 }
 
 // ban is a word that names do not use.

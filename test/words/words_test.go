@@ -90,11 +90,16 @@ func TestSplit(t *testing.T) {
 }
 
 func TestComments(t *testing.T) {
-	comments := counts{}
-	comments.add(&file{path: "a/b.go", comments: []text{{text: "It says what it does."}, {text: "Whatever."}}})
-	comments.add(&file{path: "c/d.go", comments: []text{{text: "what"}}})
-	want := []string{`a: comments say "what" 2 times in 6 words; at most 2 for each thousand, so name the thing`}
-	if diff := cmp.Diff(want, comments.over(2)); diff != "" {
+	comments, vague := counts{}, []string{"what", "whatever"}
+	for path, texts := range map[string][]text{
+		"a/b.go": {{text: "It says what it does."}, {text: "Whatever."}},
+		"c/d.go": {{text: "what"}},
+		"e/f.go": {{text: "What is what?"}},
+	} {
+		comments.add(&file{path: path, comments: texts}, vague)
+	}
+	want := []string{"a: comments have 2 vague words in 6; at most 2 for each thousand, so name the thing"}
+	if diff := cmp.Diff(want, comments.over(2, map[string]float64{"e": 700})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
