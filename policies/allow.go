@@ -130,10 +130,10 @@ func validateAcceptsNewObjects(target *v1alpha1.KubernetesTarget, path *field.Pa
 	if why == "" {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("its target is %s, which %s and takes nothing new; %s", target.Name, why, remedy))}
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("its target is %s, which %s and accepts no new objects; %s", target.Name, why, remedy))}
 }
 
-const otherTargetHint = "name another target, or leave spec.targetRef out, and one is chosen"
+const otherTargetHint = "name another target, or leave spec.targetRef out to have one selected"
 
 // ValidateNative returns an error if the target of its application does not allow a
 // native object. A nil target, which may be published later, allows everything.

@@ -69,7 +69,7 @@ func validateReleaseAnnotation(object metav1.Object) field.ErrorList {
 	case object.GetDeletionTimestamp() != nil:
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path, "is only for an object that is being deleted while its target is away; delete it first")}
+	return field.ErrorList{field.Forbidden(path, "is only for an object that is being deleted while its target is unreachable; delete it first")}
 }
 
 // DriftPolicyOf reads the drift policy of an object, or else of its namespace. An

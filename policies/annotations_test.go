@@ -60,7 +60,7 @@ func TestOwnership(t *testing.T) {
 
 func TestReleaseIsForDeletion(t *testing.T) {
 	for value, want := range map[string]string{
-		"true": "metadata.annotations[workload.crossplane.io/release]: Forbidden: is only for an object that is being deleted while its target is away; delete it first",
+		"true": "metadata.annotations[workload.crossplane.io/release]: Forbidden: is only for an object that is being deleted while its target is unreachable; delete it first",
 		"yes":  `metadata.annotations[workload.crossplane.io/release]: Unsupported value: "yes": supported values: "true"`,
 	} {
 		app := &v1alpha2.KubernetesApplication{}

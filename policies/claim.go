@@ -32,6 +32,6 @@ func ConnectionDeniedReason(target *v1alpha1.KubernetesTarget, secret metav1.Obj
 	if owner != nil && owner.UID == claim.UID && secret.GetNamespace() == target.Namespace {
 		return ""
 	}
-	return fmt.Sprintf("secret %s is not controlled by %s %s, which controls this target; whoever may read that secret can name it in a KubernetesTarget of their own",
+	return fmt.Sprintf("secret %s is not controlled by %s %s, which controls this target; a user with the right to read that secret can name it in a KubernetesTarget",
 		secret.GetName(), claim.Kind, claim.Name)
 }

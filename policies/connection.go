@@ -75,7 +75,7 @@ func (f AllowDefaults) ValidateConnectionNamespace(target, old *v1alpha1.Kuberne
 	switch ref.Namespace {
 	case metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, f.PorticoNamespace:
 		return field.ErrorList{field.Forbidden(field.NewPath("spec", "connectionSecretRef", "namespace"), fmt.Sprintf(
-			"namespace %s takes no part in Portico, which could not keep the Secret while it is in use; put it into another namespace", ref.Namespace))}
+			"namespace %s is excluded from Portico's webhooks, which could not protect the Secret while it is in use; put it into another namespace", ref.Namespace))}
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func validateContentOwner(resource *v1alpha1.KubernetesApplicationResource, temp
 	}
 	for _, name := range kinds.ContentFields(template) {
 		errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf(
-			"is read from %s %s when it is sent; leave it out, because more people may read a resource", owner.Kind, owner.Name)))
+			"is read from %s %s when the object is sent; leave it out, because more users may read a resource", owner.Kind, owner.Name)))
 	}
 	return errs
 }
@@ -70,7 +70,7 @@ func ContentDeniedReason(resource *v1alpha1.KubernetesApplicationResource, nativ
 	case native == nil:
 		return fmt.Sprintf("%s %s does not exist in namespace %s", owner.Kind, owner.Name, resource.Namespace)
 	case native.GetName() != owner.Name, native.GetNamespace() != resource.Namespace, native.GetUID() != owner.UID:
-		return fmt.Sprintf("%s %s is another one than the resource was made for", owner.Kind, owner.Name)
+		return fmt.Sprintf("%s %s is not the one that the resource was made for", owner.Kind, owner.Name)
 	case !kinds.HasRemoteLabel(native):
 		return fmt.Sprintf("%s %s has no label %s=%s", owner.Kind, owner.Name, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote)
 	}

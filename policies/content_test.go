@@ -71,8 +71,8 @@ func TestWithholds(t *testing.T) {
 	}{
 		"Labelled":  {reason: "The one it was made for is sent.", native: made(func(*metav1.ObjectMeta) {})},
 		"Gone":      {reason: "What is not there is not sent.", want: "Secret sql does not exist in namespace shop"},
-		"Anew":      {reason: "Another of that name is somebody else's.", native: made(func(o *metav1.ObjectMeta) { o.UID = "s2" }), want: "Secret sql is another one than the resource was made for"},
-		"Elsewhere": {reason: "A reference does not reach into other namespaces.", native: made(func(o *metav1.ObjectMeta) { o.Namespace = "bank" }), want: "Secret sql is another one than the resource was made for"},
+		"Anew":      {reason: "Another of that name is somebody else's.", native: made(func(o *metav1.ObjectMeta) { o.UID = "s2" }), want: "Secret sql is not the one that the resource was made for"},
+		"Elsewhere": {reason: "A reference does not reach into other namespaces.", native: made(func(o *metav1.ObjectMeta) { o.Namespace = "bank" }), want: "Secret sql is not the one that the resource was made for"},
 		"Unlabelled": {reason: "It is not labelled, or not any more.", native: made(func(o *metav1.ObjectMeta) { o.Labels = nil }),
 			want: "Secret sql has no label workload.crossplane.io/schedule=remote"},
 	}

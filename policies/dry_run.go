@@ -45,5 +45,5 @@ func DryRunEnabled(target *v1alpha1.KubernetesTarget) bool {
 // a sentence about the target.
 func UnansweredDryRun(target, why string) DryRun {
 	return DryRun{Result: DryRunUnanswered, Message: fmt.Sprintf(
-		"accepted without asking target %s, which %s: it may still refuse this", target, why)}
+		"accepted without a dry run on target %s, which %s; the target may still refuse it", target, why)}
 }

@@ -40,7 +40,7 @@ func validateImpersonation(impersonate *v1alpha1.Impersonation, path *field.Path
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(value) != value:
 			errs = append(errs, field.Invalid(path, value, "must be printable ASCII without space around it, because it is sent in an HTTP header"))
 		case braces.MatchString(strings.ReplaceAll(value, namespacePlaceholder, "")):
-			errs = append(errs, field.Invalid(path, value, "has braces around something else than namespace; only "+namespacePlaceholder+" is replaced"))
+			errs = append(errs, field.Invalid(path, value, "has braces around another word than namespace; only "+namespacePlaceholder+" is replaced"))
 		}
 	}
 	validate(impersonate.User, path.Child("user"))

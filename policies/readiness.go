@@ -94,7 +94,7 @@ func readinessByExpression(expression string, object *unstructured.Unstructured)
 const maxQuotedText = 512
 
 func unknownReadiness(reason string) Readiness {
-	return Readiness{metav1.ConditionUnknown, v1alpha1.ReasonReadinessFailed, "spec.readiness cannot tell: " + reason}
+	return Readiness{metav1.ConditionUnknown, v1alpha1.ReasonReadinessFailed, "spec.readiness cannot be evaluated: " + reason}
 }
 
 // withoutData returns a copy of a Secret with its keys and without their values:

@@ -34,7 +34,7 @@ func TestReadinessOf(t *testing.T) {
 		secret       = "{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: 'hunter2', team: red}}, stringData: {more: hunter2}, data: {password: aHVudGVyMg==}}"
 		running      = "object.status.phase == 'Running'"
 		notYet       = "spec.readiness is not true yet: "
-		undetermined = "spec.readiness cannot tell: "
+		undetermined = "spec.readiness cannot be evaluated: "
 		combination  = "object.items.all(a, object.items.all(b, object.items.all(c, a + b + c >= 0)))"
 	)
 	unknown := func(message string) Readiness {

@@ -151,7 +151,7 @@ func readSecret(path *field.Path, namespace, name string) Right {
 // of resources may set both, for instance to restore a backup.
 func rightsForPorticoMetadata(object, old metav1.Object, kind schema.GroupVersionKind) []Right {
 	right := Right{Verb: "update", Kind: kind, Subresource: "status", Namespace: object.GetNamespace(), Name: object.GetName(),
-		Reason: "is Portico's own mark; leave it out"}
+		Reason: "is set by Portico only; leave it out"}
 	_, marked := object.GetLabels()[v1alpha1.FrontDoorLabel]
 	if marked && (old == nil || old.GetLabels()[v1alpha1.FrontDoorLabel] != object.GetLabels()[v1alpha1.FrontDoorLabel]) {
 		right.Path = field.NewPath("metadata", "labels").Key(v1alpha1.FrontDoorLabel)
@@ -167,7 +167,7 @@ func rightsForPorticoMetadata(object, old metav1.Object, kind schema.GroupVersio
 		}
 	}
 	right.Path = field.NewPath("metadata", "ownerReferences")
-	right.Reason = fmt.Sprintf("only Portico speaks for %s %s; leave the controller out", owner.Kind, owner.Name)
+	right.Reason = fmt.Sprintf("only Portico makes the resource of %s %s; leave the controller out", owner.Kind, owner.Name)
 	return []Right{right}
 }
 
@@ -229,6 +229,6 @@ func (r Right) ForbiddenError(user authenticationv1.UserInfo, attributes *author
 // UnknownKindError is the error for a kind that the hub does not have.
 func (r Right) UnknownKindError() *field.Error {
 	return field.Invalid(r.Path.Child("kind"), r.Kind.Kind, fmt.Sprintf(
-		"the hub has no kind %s of %s, so nobody can be allowed to use it; install its CustomResourceDefinition first, or name a Secret in connectionSecretRef",
+		"the hub has no kind %s of %s, so no user can have a right to it; install its CustomResourceDefinition first, or name a Secret in connectionSecretRef",
 		r.Kind.Kind, r.Kind.GroupVersion()))
 }

@@ -35,7 +35,7 @@ func TargetInUseMessage(target string, on []v1alpha1.KubernetesApplicationResour
 	if len(on) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s on target %s, which would be out of reach; %s", countResources(on), target, releaseHint(target))
+	return fmt.Sprintf("%s on target %s, and Portico could no longer manage their objects; %s", countResources(on), target, releaseHint(target))
 }
 
 // SecretInUseMessage returns why the connection Secret of a target must not be
@@ -48,11 +48,11 @@ func SecretInUseMessage(secret types.NamespacedName, target *v1alpha1.Kubernetes
 	if target.Namespace != secret.Namespace {
 		where = " of namespace " + target.Namespace
 	}
-	return fmt.Sprintf("%s on target %s%s, which is reached with Secret %s; %s", countResources(on), target.Name, where, secret.Name, releaseHint(target.Name))
+	return fmt.Sprintf("%s on target %s%s, whose connection is in Secret %s; %s", countResources(on), target.Name, where, secret.Name, releaseHint(target.Name))
 }
 
 func releaseHint(target string) string {
-	return fmt.Sprintf("move them away (kubectl portico drain %s), delete them, or give them up (kubectl annotate kubernetestarget %s %s=true)",
+	return fmt.Sprintf("move them away (kubectl portico drain %s), delete them, or release them (kubectl annotate kubernetestarget %s %s=true)",
 		target, target, v1alpha1.ReleaseAnnotation)
 }
 

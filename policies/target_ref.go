@@ -39,14 +39,14 @@ func ValidateResourceTarget(resource, old *v1alpha1.KubernetesApplicationResourc
 		errs = append(errs, targetChangedError(old.Spec.TargetRef, moved))
 	}
 	if leaving := resource.Spec.LeavingTargetRef; leaving != nil && !sameTarget(leaving, old.Spec.LeavingTargetRef) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "leavingTargetRef"), "is Portico's to set, when it moves the resource; leave it out"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "leavingTargetRef"), "is set by Portico only, when it moves the resource; leave it out"))
 	}
 	return errs
 }
 
 func targetChangedError(from *v1alpha1.TargetReference, object string) *field.Error {
 	return field.Forbidden(field.NewPath("spec", "targetRef"), fmt.Sprintf(
-		"cannot change from %q by hand, because what runs there would be left behind; annotate %s with %s=%s, and it moves to another target that matches",
+		"cannot be changed from %q by a user, because the objects there would be left behind; annotate %s with %s=%s to move it to another target that matches",
 		from.Name, object, v1alpha1.MoveFromAnnotation, from.Name))
 }
 

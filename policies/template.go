@@ -78,11 +78,11 @@ func validateTemplateMeta(meta v1alpha2.TemplateMeta, path *field.Path) field.Er
 		errs = append(errs, malformed...)
 	}
 	if _, set := meta.Annotations[v1alpha1.ReleaseAnnotation]; set {
-		errs = append(errs, field.Forbidden(path.Child("annotations").Key(v1alpha1.ReleaseAnnotation), "is only for an object that is being deleted while its target is away; leave it out"))
+		errs = append(errs, field.Forbidden(path.Child("annotations").Key(v1alpha1.ReleaseAnnotation), "is only for an object that is being deleted while its target is unreachable; leave it out"))
 	}
 	for _, key := range reservedLabels {
 		if _, set := meta.Labels[key]; set {
-			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "is Portico's to set; leave it out"))
+			errs = append(errs, field.Forbidden(path.Child("labels").Key(key), "is set by Portico only; leave it out"))
 		}
 	}
 	return errs

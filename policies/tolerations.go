@@ -109,7 +109,7 @@ func validateToleration(t corev1.Toleration, path *field.Path) field.ErrorList {
 		errs = append(errs, field.NotSupported(path.Child("effect"), t.Effect, sets.List(effects)))
 	}
 	if t.TolerationSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("tolerationSeconds"), "a taint keeps new applications away and drives none off; leave it out"))
+		errs = append(errs, field.Forbidden(path.Child("tolerationSeconds"), "a taint keeps new applications away, and does not evict applications; leave it out"))
 	}
 	return errs
 }

@@ -109,7 +109,7 @@ func validateConnection(target *v1alpha1.KubernetesTarget) field.ErrorList {
 	}
 	if target.Spec.Connection == v1alpha1.ConnectionPrivate && target.Spec.ClusterRef == nil && ConnectionSecret(target).Namespace == target.Namespace {
 		errs = append(errs, field.Forbidden(spec.Child("connection"),
-			"is about the copy of a managed cluster's connection, and a Secret in this namespace stays its readers'; name the cluster in spec.clusterRef, or a Secret of another namespace in spec.connectionSecretRef.namespace"))
+			"applies to the copy of a managed cluster's connection, and users of this namespace may read a Secret in it; name the cluster in spec.clusterRef, or a Secret of another namespace in spec.connectionSecretRef.namespace"))
 	}
 	if ref := target.Spec.ClusterRef; ref != nil {
 		if version, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || version.Group == "" || version.Version == "" {
@@ -151,7 +151,7 @@ func decodeTemplate(raw runtime.RawExtension, path *field.Path) (*unstructured.U
 		}
 	}
 	if _, set := object.Object["status"]; set {
-		errs = append(errs, field.Forbidden(path.Child("status"), "is the target's to write; leave it out"))
+		errs = append(errs, field.Forbidden(path.Child("status"), "is written by the target; leave it out"))
 	}
 	return object, errs
 }

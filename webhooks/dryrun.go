@@ -63,7 +63,7 @@ func (o Options) dryRun(ctx context.Context, req admission.Request, target *v1al
 	}
 	workqueue.ParallelizeUntil(ctx, maxConcurrentDryRuns, len(items), func(i int) {
 		if !o.dryRuns.allow(req.UserInfo.Username, target.Namespace, target.Name) {
-			results[i] = policies.UnansweredDryRun(target.Name, "was asked too often just now")
+			results[i] = policies.UnansweredDryRun(target.Name, "had too many dry runs")
 			return
 		}
 		results[i] = o.tracedDryRun(ctx, target, items[i].resource, templates)

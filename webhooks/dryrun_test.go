@@ -141,7 +141,7 @@ func TestDryRunTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := evaluateRequest(t, serveWithDryRuns(&fakeTargets{answer: hangs}, tc.timeout, target("eu-1", nil)), testRequest{path: tc.path, object: web(1)})
 			want := policyAnswer{Code: http.StatusOK, Audit: map[string]string{"target": "eu-1", "dry-run": "unanswered"},
-				Warnings: []string{"accepted without asking target eu-1, which does not answer in time: it may still refuse this"}}
+				Warnings: []string{"accepted without a dry run on target eu-1, which does not answer in time; the target may still refuse it"}}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

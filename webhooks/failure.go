@@ -95,7 +95,7 @@ func (f failureHandler) log(ctx context.Context, resp admission.Response) {
 
 func (f failureHandler) failed(err error) admission.Response {
 	if f.failurePolicy == allow {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("portico could not decide and let this pass: %v", err))
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("Portico could not check this request, and allowed it: %v", err))
 	}
 	return admission.Errored(http.StatusInternalServerError, err)
 }

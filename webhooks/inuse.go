@@ -79,7 +79,7 @@ func denyInUse(ctx context.Context, users targetUsers, req admission.Request, na
 		if len(resources) > 0 && policies.HasReleaseAnnotation(target) {
 			logf.FromContext(ctx).Info("Allowed the deletion of a released target", "target", client.ObjectKeyFromObject(target), "resources", len(resources))
 			if deletesTarget {
-				resp = resp.WithWarnings(shorten(fmt.Sprintf("target %s is given up; on its cluster stays behind: %s", target.Name, policies.FormatRemoteObjects(resources))))
+				resp = resp.WithWarnings(shorten(fmt.Sprintf("target %s is released; these objects remain on its cluster: %s", target.Name, policies.FormatRemoteObjects(resources))))
 			}
 			continue
 		}

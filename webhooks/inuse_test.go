@@ -73,7 +73,7 @@ func TestInUse(t *testing.T) {
 			reason:  "Who gives it up is told what that leaves behind.",
 			cached:  []client.Object{published(released), placedOn("eu-1", "")},
 			live:    []client.Object{published(released), placedOn("eu-1", "")},
-			warning: "stays behind: Deployment shop/web",
+			warning: "remain on its cluster: Deployment shop/web",
 		},
 	}
 	for name, tc := range cases {

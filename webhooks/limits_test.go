@@ -120,7 +120,7 @@ func TestDryRunsAreLimited(t *testing.T) {
 				}
 				warned++
 				want := policyAnswer{Code: http.StatusOK, Audit: map[string]string{"target": "eu-1", "dry-run": "unanswered"},
-					Warnings: []string{"accepted without asking target eu-1, which was asked too often just now: it may still refuse this"}}
+					Warnings: []string{"accepted without a dry run on target eu-1, which had too many dry runs; the target may still refuse it"}}
 				if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 				}

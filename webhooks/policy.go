@@ -96,6 +96,6 @@ func denyLibraryInUse(ctx context.Context, policies *engine.Engine, req admissio
 	if ctx.Err() != nil {
 		return admission.Response{}, fmt.Errorf("finding the policies that import Library %s took too long; try again: %w", name, context.Cause(ctx))
 	}
-	return deniedInUse(fmt.Sprintf("Library %s is imported by %s; change or delete what imports it first",
+	return deniedInUse(fmt.Sprintf("Library %s is imported by %s; change or delete those policies first",
 		name, strings.Join(report.Dependents(), ", ")), "in use"), nil
 }

@@ -80,7 +80,7 @@ func TestWrittenPolicies(t *testing.T) {
 		"LibraryGoes": {
 			reason:      "A Library stays while it is imported, and the refusal names the way out.",
 			testRequest: testRequest{operation: admissionv1.Delete, old: policyOf(t, "lib-limits", policyv1alpha1.Library, library)},
-			refused:     []string{"imported by count; change or delete what imports it first"},
+			refused:     []string{"imported by count; change or delete those policies first"},
 		},
 		"ImporterGoes": {
 			reason:      "Nothing else stands in the way of deletion.",

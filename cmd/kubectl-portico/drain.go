@@ -197,12 +197,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // interruptedError is the error of a drain that ends while nothing moves.
 func (s *session) interruptedError(ctx context.Context, from string) error {
-	return endError(ctx, fmt.Sprintf("nothing was moving from target %s; run this again to check that nothing is left", from))
+	return endError(ctx, fmt.Sprintf("no application was moving off target %s; run this command again to check that none is left", from))
 }
 
 // interruptedMoveError is the error of a drain that ends while a unit moves.
 func (s *session) interruptedMoveError(ctx context.Context, u unit, from string) error {
-	return endError(ctx, fmt.Sprintf("%s was on its way from target %s, and continues without this command; run this again to wait for it", u, from))
+	return endError(ctx, fmt.Sprintf("%s was moving off target %s, and continues; run this command again to wait for it", u, from))
 }
 
 // endError is the error of a drain that ends by its timeout or by a signal.

@@ -61,7 +61,7 @@ func (s *session) get() *cobra.Command {
 			return printObject(resource, output, s.out, cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "yaml, with marks, or json, without")
+	cmd.Flags().StringVarP(&output, "output", "o", "yaml", "yaml, with comments, or json")
 	return cmd
 }
 
@@ -102,7 +102,7 @@ func (s *session) findResource(ctx context.Context, kind, name string) (*v1alpha
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("%s %s of namespace %s runs on no target: no KubernetesApplicationResource is for it", kind, name, s.namespace)
+		return nil, fmt.Errorf("%s %s of namespace %s runs on no target: it has no KubernetesApplicationResource", kind, name, s.namespace)
 	case 1:
 		return found[0], nil
 	}
@@ -200,7 +200,7 @@ func commentsOn(resource *v1alpha1.KubernetesApplicationResource) []string {
 	var out []string
 	about := func(kind string) *metav1.Condition { return meta.FindStatusCondition(resource.Status.Conditions, kind) }
 	if away := about(v1alpha1.TargetReachable); away != nil && away.Status == metav1.ConditionFalse {
-		out = append(out, "# this is what was seen last: "+away.Message)
+		out = append(out, "# this is the last observed state: "+away.Message)
 	}
 	if drift := about(v1alpha1.Drifted); drift != nil && drift.Status == metav1.ConditionTrue {
 		out = append(out, "# "+drift.Message)
@@ -208,14 +208,14 @@ func commentsOn(resource *v1alpha1.KubernetesApplicationResource) []string {
 	if resource.Status.Observed != nil {
 		return out
 	}
-	out = append(out, "# this is what was asked for, and the status that the target gives it")
+	out = append(out, "# this is the desired object, with its status on the target")
 	switch full := about(v1alpha1.Observed); {
 	case full != nil && full.Status == metav1.ConditionFalse:
 		out = append(out, "# "+full.Message)
 	case resource.Spec.Observe == v1alpha1.ObserveFull:
-		out = append(out, "# the object itself was not seen yet")
+		out = append(out, "# the object on the target was not observed yet")
 	default:
-		out = append(out, "# to see all of it: "+observeCommand(resource))
+		out = append(out, "# to see the whole object: "+observeCommand(resource))
 	}
 	return out
 }

@@ -30,7 +30,7 @@ spec: {template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}},
 status:
   conditions:
   - {type: TargetReachable, status: "False", message: target eu-1 does not answer}
-  - {type: Drifted, status: "True", message: "Deployment web was changed on target eu-1, and is left so: .spec.replicas"}
+  - {type: Drifted, status: "True", message: "Deployment web was changed on target eu-1, and the change is kept: .spec.replicas"}
   observed:
     apiVersion: apps/v1
     kind: Deployment
@@ -122,41 +122,41 @@ spec:
 status:
   readyReplicas: 5 # set by kube-controller-manager
 `,
-			remarks: "# this is what was seen last: target eu-1 does not answer\n" +
-				"# Deployment web was changed on target eu-1, and is left so: .spec.replicas\n",
+			remarks: "# this is the last observed state: target eu-1 does not answer\n" +
+				"# Deployment web was changed on target eu-1, and the change is kept: .spec.replicas\n",
 		},
 		"Known": {
 			reason:   "Without that, what was asked for is shown, and the status, and what to do.",
 			resource: `{metadata: {name: web, namespace: shop}, spec: {template: {apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {workload.crossplane.io/hub-generation: "1"}}, spec: {"on": "yes"}}}, status: {remote: {phase: Running}}}`,
 			output:   "yaml",
 			want:     "apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    workload.crossplane.io/hub-generation: \"1\"\n  name: web\nspec:\n  \"on\": \"yes\"\nstatus:\n  phase: Running\n",
-			remarks: "# this is what was asked for, and the status that the target gives it\n" +
-				"# to see all of it: kubectl -n shop patch kar web --type=merge -p '{\"spec\":{\"observe\":\"Full\"}}'\n",
+			remarks: "# this is the desired object, with its status on the target\n" +
+				"# to see the whole object: kubectl -n shop patch kar web --type=merge -p '{\"spec\":{\"observe\":\"Full\"}}'\n",
 		},
 		"Secret": {
 			reason:   "Nothing of a Secret is shown, even of what somebody wrote here.",
 			resource: `{metadata: {name: keys, ownerReferences: [{controller: true, kind: KubernetesApplication, name: shop}]}, spec: {template: {apiVersion: v1, kind: Secret, metadata: {name: keys}, data: {a: eA==}}}}`,
 			output:   "yaml",
 			want:     "apiVersion: v1\ndata:\n  a: <redacted>\nkind: Secret\nmetadata:\n  name: keys\n",
-			remarks: "# this is what was asked for, and the status that the target gives it\n" +
-				"# to see all of it: set spec.observe to Full in template keys of KubernetesApplication shop\n",
+			remarks: "# this is the desired object, with its status on the target\n" +
+				"# to see the whole object: set spec.observe to Full in template keys of KubernetesApplication shop\n",
 		},
 		"TooLarge": {
 			reason:   "What cannot be shown says so.",
 			resource: `{spec: {observe: Full, template: {kind: A}}, status: {conditions: [{type: Observed, status: "False", message: A is too large}]}}`,
 			output:   "json",
 			want:     "{\n    \"kind\": \"A\"\n}\n",
-			remarks:  "# this is what was asked for, and the status that the target gives it\n# A is too large\n",
+			remarks:  "# this is the desired object, with its status on the target\n# A is too large\n",
 		},
 		"NotYet": {
 			reason: "So does what was not seen yet.", resource: `{spec: {observe: Full, template: {kind: A}}}`, output: "yaml", want: "kind: A\n",
-			remarks: "# this is what was asked for, and the status that the target gives it\n# the object itself was not seen yet\n",
+			remarks: "# this is the desired object, with its status on the target\n# the object on the target was not observed yet\n",
 		},
 		"FrontDoor": {
 			reason: "A native object is annotated.", output: "yaml", want: "kind: A\n",
 			resource: `{metadata: {namespace: shop, labels: {workload.crossplane.io/front-door: "true"}, ownerReferences: [{controller: true, kind: Deployment, name: web}]}, spec: {template: {kind: A}}}`,
-			remarks: "# this is what was asked for, and the status that the target gives it\n" +
-				"# to see all of it: kubectl -n shop annotate deployment web workload.crossplane.io/observe=Full\n",
+			remarks: "# this is the desired object, with its status on the target\n" +
+				"# to see the whole object: kubectl -n shop annotate deployment web workload.crossplane.io/observe=Full\n",
 		},
 	}
 	for name, tc := range cases {

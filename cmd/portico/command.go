@@ -26,7 +26,7 @@ func newCommand(run func(context.Context, *Options) error) *cobra.Command {
 		Use:   "portico",
 		Short: "Runs native Kubernetes workloads on other clusters",
 		Long: "Portico is a front door: Deployments and Services that are applied here, with the label\n" +
-			"workload.crossplane.io/schedule=remote, run on a target cluster, and tell the truth about it here.",
+			"workload.crossplane.io/schedule=remote, run on a target cluster. Their status here is the status there.",
 		Version:      versionString(),
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,

@@ -106,7 +106,7 @@ func (c *Controller) ensureResource(ctx context.Context, app *v1alpha2.Kubernete
 	if apierrors.IsNotFound(err) {
 		err = c.writer.Create(ctx, desired, "creating from its template")
 		if apierrors.IsAlreadyExists(err) { // the cache is behind, and its update queues the application
-			return &templateProblem{v1alpha1.ReasonApplying, "is being made"}, nil
+			return &templateProblem{v1alpha1.ReasonApplying, "is being created"}, nil
 		}
 		return rejection(err), err
 	}
@@ -115,9 +115,9 @@ func (c *Controller) ensureResource(ctx context.Context, app *v1alpha2.Kubernete
 		return nil, fmt.Errorf("reading resource %s: %w", key, err)
 	case !madeBy(current, app):
 		return &templateProblem{v1alpha1.ReasonOwnershipConflict, fmt.Sprintf(
-			"KubernetesApplicationResource %s exists already and %s; it was not touched, give the template another metadata.name", key.Name, describeOwner(current))}, nil
+			"KubernetesApplicationResource %s already exists and %s; it was not changed: give the template another metadata.name", key.Name, describeOwner(current))}, nil
 	case current.DeletionTimestamp != nil:
-		return &templateProblem{v1alpha1.ReasonWithdrawing, "the one before it is still being deleted"}, nil
+		return &templateProblem{v1alpha1.ReasonWithdrawing, "the previous resource of this name is still being deleted"}, nil
 	}
 	before := current.DeepCopy()
 	updateFromTemplate(current, desired)

@@ -116,7 +116,7 @@ func isApplication(ref *metav1.OwnerReference) bool {
 func describeOwner(resource metav1.Object) string {
 	ref := metav1.GetControllerOf(resource)
 	if ref == nil {
-		return "was made by hand; no application takes it over"
+		return "was created by a user; an application does not take it over"
 	}
 	return fmt.Sprintf("belongs to %s %s", ref.Kind, ref.Name)
 }

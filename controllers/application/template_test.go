@@ -98,8 +98,8 @@ func TestDescribeOwner(t *testing.T) {
 		"Ours":    {"The version does not matter, nor a UID from before a restore.", owned(ours, "KubernetesApplication", "shop", "0"), true, "belongs to KubernetesApplication shop"},
 		"Another": {"It belongs to another application.", owned(ours, "KubernetesApplication", "bar", "1"), false, "belongs to KubernetesApplication bar"},
 		"Native":  {"It belongs to a native object.", owned("apps/v1", "Deployment", "shop", "1"), false, "belongs to Deployment shop"},
-		"Nobody":  {"A resource without a controller is not adopted.", resource("web"), false, "was made by hand; no application takes it over"},
-		"Lost":    {"A resource that lost its owner in a backup is adopted again.", lost, true, "was made by hand; no application takes it over"},
+		"Nobody":  {"A resource without a controller is not adopted.", resource("web"), false, "was created by a user; an application does not take it over"},
+		"Lost":    {"A resource that lost its owner in a backup is adopted again.", lost, true, "was created by a user; an application does not take it over"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func (c *Controller) reportDenied(ctx context.Context, s *scope, decision *engin
 	violations := strings.Join(decisions.Messages(decision.Denied), "; ")
 	note := "the claim is not published: " + violations
 	if s.existing != nil {
-		note = "the target stays as it is, and is not made as the claim asks: " + violations
+		note = "the target does not follow the change of its claim: " + violations
 	}
 	log.FromContext(ctx).V(2).Info("Denied target of claim", "reason", reason)
 	events.Emit(c.recorder, s.claim, "Publish", events.Event{Warning: true, Reason: reason, Note: note})

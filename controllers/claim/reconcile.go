@@ -143,7 +143,7 @@ func (c *Controller) writeTarget(ctx context.Context, s *scope) error {
 	if s.existing != nil && meta.FindStatusCondition(s.existing.Status.Conditions, v1alpha1.Published) != nil {
 		s.target, s.published = s.desired, &metav1.Condition{
 			Type: v1alpha1.Published, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied,
-			Message: "the target is as its claim asks",
+			Message: "the target agrees with its claim",
 		}
 	}
 	return nil

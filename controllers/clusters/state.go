@@ -66,11 +66,11 @@ func stateOf(version string, err error) State {
 	var exceeded *limits.Exceeded
 	switch {
 	case errors.As(err, &exceeded):
-		down.Reason, down.Message = v1alpha1.ReasonTargetMisbehaves, exceeded.Error()+", and is left alone for a while"
+		down.Reason, down.Message = v1alpha1.ReasonTargetMisbehaves, exceeded.Error()+", and gets no requests for a while"
 	case errors.As(err, &refused):
 		down.Reason, down.Message = v1alpha1.ReasonAddressRefused, refused.Error()
 	case isImpersonationDenied(err):
-		down.Reason, down.Message = v1alpha1.ReasonImpersonationRefused, "does not let the connection secret's user act as another: "+boundText(err.Error(), maxMessage)
+		down.Reason, down.Message = v1alpha1.ReasonImpersonationRefused, "does not let the connection secret's user impersonate another user: "+boundText(err.Error(), maxMessage)
 	case apierrors.IsUnauthorized(err):
 		down.Reason, down.Message = v1alpha1.ReasonUnauthorized, "does not accept the credentials of the connection secret"
 	default:
@@ -113,7 +113,7 @@ func transportMessage(err error) string {
 	)
 	switch {
 	case errors.As(err, &unknownCA), errors.As(err, &hostname), errors.As(err, &invalid):
-		return "presents a certificate that the connection secret's CA does not vouch for"
+		return "presents a certificate that cannot be verified with the connection secret's CA"
 	case errors.As(err, &dns):
 		return "has a name that does not resolve"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):

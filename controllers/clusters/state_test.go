@@ -44,7 +44,7 @@ func reachableState(code int) error {
 }
 
 func TestJudge(t *testing.T) {
-	const untrusted = "presents a certificate that the connection secret's CA does not vouch for"
+	const untrusted = "presents a certificate that cannot be verified with the connection secret's CA"
 	up := State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Version: "v1.36.3"}
 	down := func(message string) State {
 		return State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: message}

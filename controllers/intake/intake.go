@@ -282,7 +282,7 @@ func (c *Controller) waitForName(ctx context.Context, native *unstructured.Unstr
 	ctrl.LoggerFrom(ctx).V(2).Info("Skipped object", "reason", "the name of its resource is taken")
 	if other.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor {
 		events.Emit(c.recorder, native, "TakeIn", events.Event{Warning: true, Reason: v1alpha1.EventNameTaken, Note: fmt.Sprintf(
-			"KubernetesApplicationResource %s exists and is not this object's; rename or delete one of them", other.Name)})
+			"KubernetesApplicationResource %s exists and belongs to another object; rename or delete one of them", other.Name)})
 	}
 	return reconciler.RequeueAfter(rolloutRequeueAfter)
 }

@@ -58,7 +58,7 @@ func (c *Controller) hold(ctx context.Context, s *scope) error {
 	written, err := c.writer.Patch(ctx, s.native, held, "holding")
 	if written {
 		events.Emit(c.recorder, s.native, "Move", events.Event{Reason: v1alpha1.EventMovingIn,
-			Note: fmt.Sprintf("target %s is available; stopping the Pods here", s.resource.Spec.TargetRef.Name)})
+			Note: fmt.Sprintf("target %s has the Deployment available; its Pods on the hub are stopped now", s.resource.Spec.TargetRef.Name)})
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func (c *Controller) stopOnHub(ctx context.Context, native *unstructured.Unstruc
 	moved := kinds.Deployment{}.SetHeld(native, false)
 	written, err := c.writer.Patch(ctx, native, moved, "ending the move of")
 	if written {
-		events.Emit(c.recorder, native, "Move", events.Event{Reason: v1alpha1.EventMoved, Note: "runs on its target only"})
+		events.Emit(c.recorder, native, "Move", events.Event{Reason: v1alpha1.EventMoved, Note: "runs only on its target"})
 	}
 	return err
 }

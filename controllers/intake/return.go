@@ -174,9 +174,9 @@ func (c *Controller) deleteResource(ctx context.Context, s *scope) error {
 	if err := c.writer.Delete(ctx, s.resource, "returning its object to the hub", client.Preconditions{UID: &s.resource.UID}); err != nil {
 		return err
 	}
-	note := "runs here again; its copy on the target is being deleted"
+	note := "runs on the hub again; the object on the target is being deleted"
 	if kinds.HasContent(c.kind.GroupVersionKind()) {
-		note = "stays here; its copy on the target is being deleted"
+		note = "remains on the hub; the object on the target is being deleted"
 	}
 	events.Emit(c.recorder, s.native, "Move", events.Event{Reason: v1alpha1.EventMovedToHub, Note: note})
 	return nil

@@ -210,7 +210,7 @@ func (c *Copier) checkOwner(_ context.Context, s *scope) error {
 		return reconciler.ErrDone
 	case connectionsecret.OwnerOther:
 		s.result = Result{Refusal: &connectionsecret.Refusal{Reason: v1alpha1.ReasonOwnershipConflict, Message: fmt.Sprintf(
-			"secret %s exists and is not Portico's, so the connection of %s is not copied there; delete it, or name it in spec.connectionSecretRef",
+			"secret %s exists and does not belong to Portico, so the connection of %s is not copied there; delete it, or name it in spec.connectionSecretRef",
 			s.desired.key.Name, connectionsecret.ClusterTitle(*s.target.Spec.ClusterRef))}}
 		return reconciler.ErrDone
 	}

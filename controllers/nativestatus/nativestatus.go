@@ -232,7 +232,7 @@ func isPermanent(err error) bool {
 
 // rejectStatus emits the reason why the hub keeps the last status.
 func (c *Controller) rejectStatus(native *unstructured.Unstructured, err error) error {
-	err = fmt.Errorf("the hub does not accept the status that the target reports, and keeps the last: %s", describeRejection(err))
+	err = fmt.Errorf("the hub rejects the status from the target, and keeps the previous one: %s", describeRejection(err))
 	events.Emit(c.recorder, native, "Reflect", events.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
 	return reconcile.TerminalError(err)
 }
@@ -253,7 +253,7 @@ func describeRejection(err error) string {
 		}
 	}
 	if len(causes) == 0 {
-		return "it is no status of this kind"
+		return "it does not have the form of a status of this kind"
 	}
 	return strings.Join(causes, "; ")
 }

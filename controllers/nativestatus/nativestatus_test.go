@@ -116,7 +116,7 @@ func TestReconcile(t *testing.T) {
 		"StatusFails": {reason: "A failed write is tried again.", hub: []client.Object{deployment(), resource(twoReady)},
 			fail: map[string]error{patch: failure}, sent: []string{list, patch}, err: failure},
 		"StatusRejected": {reason: "The hub would reject it again: the user is told.", hub: []client.Object{deployment(), resource(twoReady)},
-			fail: map[string]error{patch: invalid}, sent: []string{list, patch}, terminal: true, warning: "it is no status of this kind"},
+			fail: map[string]error{patch: invalid}, sent: []string{list, patch}, terminal: true, warning: "it does not have the form of a status of this kind"},
 		"NotAnObject": {reason: "The target may report anything.", hub: []client.Object{deployment(), resource(`"ready"`)},
 			terminal: true, warning: "it is not an object"},
 		"WrongType": {reason: "The status of another kind does not fit.", hub: []client.Object{deployment(), resource(`{"replicas": "two"}`)},

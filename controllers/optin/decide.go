@@ -79,8 +79,8 @@ func decide(object *metav1.PartialObjectMetadata, loadBalancer bool, optedIn tim
 			v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote, object.Namespace, v1alpha1.AdoptExistingAnnotation)}
 	}
 	return decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true, Note: fmt.Sprintf(
-		"runs on the hub, although namespace %s opts in: it was created before the API server knew so; label it %[2]s=%[3]s to move it, or %[2]s=%[4]s to keep it here; "+
-			"annotate the namespace with %[5]s=true to move everything that is in it",
+		"runs on the hub, although namespace %s opts in: it was created before the API server observed that; label it %[2]s=%[3]s to move it, or %[2]s=%[4]s to keep it here; "+
+			"annotate the namespace with %[5]s=true to move all its objects",
 		object.Namespace, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote, v1alpha1.ScheduleLocal, v1alpha1.AdoptExistingAnnotation)}
 }
 

@@ -57,7 +57,7 @@ func tested(state engine.State) metav1.Condition {
 		out.Reason, out.Message = policyv1alpha1.ReasonNoTests, "there are no tests; add a module whose name ends in _test.rego"
 	default:
 		out.Status, out.Reason = metav1.ConditionTrue, policyv1alpha1.ReasonPassed
-		out.Message = fmt.Sprintf("%s pass, and reach %d %% of the lines", tests.Summary, tests.Coverage)
+		out.Message = fmt.Sprintf("%s pass, and cover %d %% of the lines", tests.Summary, tests.Coverage)
 	}
 	return out
 }
@@ -67,18 +67,18 @@ func ready(policy *policyv1alpha1.Policy, state engine.State) metav1.Condition {
 	switch {
 	case state.OK():
 		out.Status, out.Reason = metav1.ConditionTrue, policyv1alpha1.ReasonActive
-		out.Message = "the policy in spec decides"
+		out.Message = "the policy in spec is in force"
 		if policy.Spec.Type == policyv1alpha1.Library {
-			out.Message = "other policies import the library in spec"
+			out.Message = "other policies can import the library in spec"
 		}
 	case state.Serving != "":
 		out.Reason = policyv1alpha1.ReasonLastGoodServing
-		out.Message = fmt.Sprintf("revision %s decides, because the policy in spec is broken: %s", state.Serving, problems(state))
+		out.Message = fmt.Sprintf("revision %s is in force, because the policy in spec does not work: %s", state.Serving, problems(state))
 	default:
 		out.Reason = policyv1alpha1.ReasonBroken
-		out.Message = fmt.Sprintf("no revision works, and failurePolicy %s decides: %s", policy.Spec.FailurePolicy, problems(state))
+		out.Message = fmt.Sprintf("no revision works, and failurePolicy %s applies: %s", policy.Spec.FailurePolicy, problems(state))
 		if policy.Spec.Type == policyv1alpha1.Library {
-			out.Message = "no revision works, and the policies that import it are broken: " + problems(state)
+			out.Message = "no revision works, and the policies that import it do not work: " + problems(state)
 		}
 	}
 	return out
@@ -120,7 +120,7 @@ func statusEvents(before, after policyv1alpha1.PolicyStatus) []events.Event {
 		}
 		return []events.Event{{Warning: true, Reason: is.Reason, Note: is.Message}}
 	case was == nil || was.Status != is.Status || before.Revision != after.Revision:
-		return []events.Event{{Reason: is.Reason, Note: fmt.Sprintf("revision %s decides", after.Revision)}}
+		return []events.Event{{Reason: is.Reason, Note: fmt.Sprintf("revision %s is in force", after.Revision)}}
 	}
 	return nil
 }

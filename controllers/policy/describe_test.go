@@ -54,19 +54,19 @@ func TestDescribe(t *testing.T) {
 			reason:   "The policy in spec decides.",
 			forms:    []*policyv1alpha1.Policy{good},
 			want:     map[string]string{"Ready": "True/Active", "Compiled": "True/Compiled", "TestsPassed": "True/Passed"},
-			revision: engine.Revision(good.Spec), summary: "1/1", message: "the policy in spec decides",
+			revision: engine.Revision(good.Spec), summary: "1/1", message: "the policy in spec is in force",
 		},
 		"NoTests": {
 			reason:   "Without tests, TestsPassed is unknown.",
 			forms:    []*policyv1alpha1.Policy{written(rules)},
 			want:     map[string]string{"Ready": "True/Active", "Compiled": "True/Compiled", "TestsPassed": "Unknown/NoTests"},
-			revision: engine.Revision(written(rules).Spec), summary: "0/0", message: "the policy in spec decides",
+			revision: engine.Revision(written(rules).Spec), summary: "0/0", message: "the policy in spec is in force",
 		},
 		"LastGood": {
 			reason:   "A revision that does not compile does not replace the last good one.",
 			forms:    []*policyv1alpha1.Policy{good, written(broken, tests)},
 			want:     map[string]string{"Ready": "False/LastGoodServing", "Compiled": "False/NotCompiled", "TestsPassed": "Unknown/NotCompiled"},
-			revision: engine.Revision(good.Spec), message: "revision " + engine.Revision(good.Spec) + " decides, because the policy in spec is broken: x.rego:3:",
+			revision: engine.Revision(good.Spec), message: "revision " + engine.Revision(good.Spec) + " is in force, because the policy in spec does not work: x.rego:3:",
 		},
 		"FailingTests": {
 			reason:   "Nor does a revision whose tests fail.",

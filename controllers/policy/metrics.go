@@ -18,9 +18,9 @@ func NewMetrics(e *engine.Engine) *Metrics {
 	return &Metrics{
 		engine: e,
 		info: prometheus.NewDesc("policy_info",
-			"The policies in force on this replica: what each does, and the revision that decides.", []string{"policy", "action", "revision"}, nil),
+			"The policies in force on this replica, with action and revision.", []string{"policy", "action", "revision"}, nil),
 		ready: prometheus.NewDesc("policy_ready",
-			"Whether what a policy's spec says is what decides on this replica. 0 means that its last good form does, or none.", []string{"policy"}, nil),
+			"Whether the policy in spec is in force on this replica. 0 means that an earlier form is in force, or none.", []string{"policy"}, nil),
 	}
 }
 
@@ -46,7 +46,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 type violations struct{ audits *auditor }
 
 var violationsDesc = prometheus.NewDesc("policy_violations",
-	"How many of the objects that exist a policy would refuse today. Only the leader looks.", []string{"policy"}, nil)
+	"Number of existing objects that a policy would deny. Only the leader exports it.", []string{"policy"}, nil)
 
 // Describe implements prometheus.Collector.
 func (v violations) Describe(to chan<- *prometheus.Desc) { to <- violationsDesc }

@@ -93,7 +93,7 @@ func (c *remover) abandonObject(ctx context.Context, s *scope) error {
 	}
 	log.FromContext(ctx).V(1).Info("Abandoned object on unreachable target", "object", object, "reason", "the resource is being deleted, and has the release annotation")
 	abandoned := events.Event{Warning: true, Reason: v1alpha1.EventGivenUp,
-		Note: fmt.Sprintf("%s stays behind on target %s, which is away, and Portico no longer looks after it", object, s.target.Name)}
+		Note: fmt.Sprintf("%s remains on target %s, which is unreachable, and Portico no longer manages it", object, s.target.Name)}
 	s.events = append(s.events, abandoned)
 	if target != nil {
 		events.Emit(c.recorder, target, "Release", abandoned)
@@ -106,7 +106,7 @@ func (c *remover) abandonObject(ctx context.Context, s *scope) error {
 func (s *scope) waitForTargetToDelete() {
 	purpose := "to delete"
 	if orphansObject(s.resource) {
-		purpose = "to take Portico's marks off"
+		purpose = "to remove Portico's marks from"
 	}
 	message := fmt.Sprintf("waiting for target %s, %s %s there", s.target.Name, purpose, policies.RemoteObjectName(s.resource))
 	if !meta.IsStatusConditionFalse(s.resource.Status.Conditions, v1alpha1.TargetReachable) { // the target is probed in a moment
@@ -114,7 +114,7 @@ func (s *scope) waitForTargetToDelete() {
 		s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing, message)
 		return
 	}
-	s.reportDeletionWait(fmt.Sprintf("%s; if it never comes back, leave that behind: kubectl annotate kubernetesapplicationresource %s %s=true",
+	s.reportDeletionWait(fmt.Sprintf("%s; if the target never returns, release the object: kubectl annotate kubernetesapplicationresource %s %s=true",
 		message, s.resource.Name, v1alpha1.ReleaseAnnotation))
 }
 

@@ -29,7 +29,7 @@ func (c *applier) checkAllowed(ctx context.Context, s *scope) error {
 	}
 	if denied := policies.NewObjectsDeniedReason(target); denied != "" && !s.state.Owned() {
 		s.clearRemoteStatus()
-		s.setFailed(v1alpha1.ReasonNotAllowed, fmt.Sprintf("target %s %s and takes nothing new; delete this resource, or move it to another target", s.target.Name, denied))
+		s.setFailed(v1alpha1.ReasonNotAllowed, fmt.Sprintf("target %s %s and accepts no new objects; delete this resource, or move it to another target", s.target.Name, denied))
 		return reconciler.ErrDone
 	}
 	var unknown error

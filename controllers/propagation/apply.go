@@ -120,7 +120,7 @@ func (c *applier) applyUnlessInConflict(ctx context.Context, s *scope, last memo
 		c.memory.Writes.Update(s.resource.UID, func(w *memory.LastWrite) { w.RecordRevert(time.Now()) })
 		c.observer.metrics.Reverted.WithLabelValues(s.target.Namespace, s.target.Name).Inc()
 		s.events = append(s.events, events.Event{Reason: v1alpha1.EventDriftReverted,
-			Note: fmt.Sprintf("changed back on target %s: %s", s.target.Name, strings.Join(reverted, ", "))})
+			Note: fmt.Sprintf("reverted on target %s: %s", s.target.Name, strings.Join(reverted, ", "))})
 	}
 	return nil
 }

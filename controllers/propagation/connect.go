@@ -110,7 +110,7 @@ func (c *connector) informer(s *scope) (clusters.Reader, bool, error) {
 func (c *connector) recordKindGone(s *scope) {
 	s.kindGone = true
 	gone := events.Event{Warning: true, Reason: v1alpha1.EventKindGone, Note: fmt.Sprintf(
-		"target %s has kind %s of group %s in no version any more; %s went with it",
+		"target %s no longer serves kind %s of group %s in any version; %s was deleted with its kind",
 		s.target.Name, s.desired.GetKind(), s.desired.GroupVersionKind().Group, policies.RemoteObjectName(s.resource))}
 	s.events = append(s.events, gone)
 	if s.resource.DeletionTimestamp == nil && events.Regarding(s.resource) != client.Object(s.resource) {

@@ -49,7 +49,7 @@ func (c *copies) apply(ctx context.Context, s *scope) error {
 	}
 	namespace := s.desired.GetNamespace()
 	if namespace == "" && len(s.dependencies) > 0 {
-		return c.waitForDependencies(ctx, s, v1alpha1.ReasonNoNamespace, fmt.Sprintf("%s %s is in no namespace, so nothing can be sent next to it",
+		return c.waitForDependencies(ctx, s, v1alpha1.ReasonNoNamespace, fmt.Sprintf("%s %s has no namespace, so its Secrets and ConfigMaps cannot be sent",
 			s.desired.GetKind(), s.desired.GetName()), reconciler.ErrDone)
 	}
 	if len(s.dependencies) > 0 {
@@ -71,7 +71,7 @@ func (c *copies) apply(ctx context.Context, s *scope) error {
 	s.excessCopies = plan.ExcessCopies(existing, wanted, namespace)
 	if len(s.dependencies) > 0 {
 		s.setCondition(v1alpha1.SecretsReady, metav1.ConditionTrue, v1alpha1.ReasonApplied,
-			fmt.Sprintf("what %s %s needs is next to it on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
+			fmt.Sprintf("the Secrets and ConfigMaps of %s %s are on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (c *copies) deleteExcess(ctx context.Context, s *scope) error {
 // waitForDependencies reports the dependencies that the object waits for, and ends the
 // reconcile. An object that exists on the target remains as it is, and is reported.
 func (c *copies) waitForDependencies(ctx context.Context, s *scope, reason, problem string, next error) error {
-	message := fmt.Sprintf("%s; %s %s waits for that", problem, s.desired.GetKind(), s.desired.GetName())
+	message := fmt.Sprintf("%s; %s %s waits for it", problem, s.desired.GetKind(), s.desired.GetName())
 	s.setCondition(v1alpha1.SecretsReady, metav1.ConditionFalse, reason, message)
 	switch {
 	case s.state.Owned():
@@ -391,9 +391,9 @@ func (c *copies) waitForDependency(ctx context.Context, s *scope, d *plan.Depend
 	synchronized := meta.FindStatusCondition(resource.Status.Conditions, v1alpha1.Synced)
 	switch failed := synchronized != nil && synchronized.Status == metav1.ConditionFalse && synchronized.Reason != v1alpha1.ReasonApplying; {
 	case failed:
-		return v1alpha1.ReasonDependencyMissing, fmt.Sprintf("%s %s is propagated on its own, and failed: %s", d.Kind, d.Name, synchronized.Message), reconciler.ErrDone
+		return v1alpha1.ReasonDependencyMissing, fmt.Sprintf("%s %s has a resource of its own, which failed: %s", d.Kind, d.Name, synchronized.Message), reconciler.ErrDone
 	case exists:
 		return "", "", reconciler.ErrDone // its revision is written in a moment; Pods are replaced only once
 	}
-	return v1alpha1.ReasonApplying, fmt.Sprintf("%s %s is propagated on its own, and is not on target %s yet", d.Kind, d.Name, s.target.Name), reconciler.ErrDone
+	return v1alpha1.ReasonApplying, fmt.Sprintf("%s %s has a resource of its own, and is not on target %s yet", d.Kind, d.Name, s.target.Name), reconciler.ErrDone
 }

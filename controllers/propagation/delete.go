@@ -42,7 +42,7 @@ func (c *remover) withdrawObject(ctx context.Context, s *scope) error {
 	}
 	s.resource.Status.State = v1alpha1.StateDeleting
 	if _, errs := policies.DeletionPolicyOf(s.resource); len(errs) > 0 { // admission was unavailable
-		s.reportDeletionWait(fmt.Sprintf("%s %s is not deleted on target %s before this is corrected: %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name, errs.ToAggregate()))
+		s.reportDeletionWait(fmt.Sprintf("%s %s is not deleted on target %s until this is corrected: %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name, errs.ToAggregate()))
 		return reconciler.ErrDone
 	}
 	if left, err := c.leaveToSuccessor(ctx, s); err != nil {

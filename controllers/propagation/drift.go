@@ -124,21 +124,21 @@ func (s *scope) reportDrift(now []v1alpha1.Drift) {
 		meta.RemoveStatusCondition(&s.resource.Status.Conditions, v1alpha1.Drifted)
 	case len(now) == 0:
 		s.resource.Status.Drift = nil
-		s.setCondition(v1alpha1.Drifted, metav1.ConditionFalse, v1alpha1.ReasonUnchanged, fmt.Sprintf("%s is on target %s as it was applied", object, s.target.Name))
+		s.setCondition(v1alpha1.Drifted, metav1.ConditionFalse, v1alpha1.ReasonUnchanged, fmt.Sprintf("%s on target %s has the applied fields", object, s.target.Name))
 		if len(before) > 0 {
 			s.events = append(s.events, events.Event{Reason: v1alpha1.EventDriftEnded,
-				Note: fmt.Sprintf("%s is on target %s as it was applied again", object, s.target.Name)})
+				Note: fmt.Sprintf("%s on target %s has the applied fields again", object, s.target.Name)})
 		}
 	default:
 		s.resource.Status.Drift = now[:min(len(now), plan.MaxDrifts)]
 		s.setCondition(v1alpha1.Drifted, metav1.ConditionTrue, v1alpha1.ReasonChangedOnTarget,
-			fmt.Sprintf("%s was changed on target %s, and is left so: %s", object, s.target.Name, plan.ListDrifts(now)))
+			fmt.Sprintf("%s was changed on target %s, and the change is kept: %s", object, s.target.Name, plan.ListDrifts(now)))
 		added := slices.DeleteFunc(slices.Clone(s.resource.Status.Drift), func(d v1alpha1.Drift) bool {
 			return slices.ContainsFunc(before, func(b v1alpha1.Drift) bool { return b.Path == d.Path && b.Observed == d.Observed })
 		})
 		if len(added) > 0 {
 			s.events = append(s.events, events.Event{Warning: true, Reason: v1alpha1.EventDriftFound,
-				Note: fmt.Sprintf("changed on target %s, and left so: %s", s.target.Name, plan.ListDrifts(added))})
+				Note: fmt.Sprintf("changed on target %s, and kept: %s", s.target.Name, plan.ListDrifts(added))})
 		}
 	}
 }
@@ -162,8 +162,8 @@ func (s *scope) deletedOnTarget() bool {
 
 // reportDeletedOnTarget reports that the object was deleted on the target.
 func (c *applier) reportDeletedOnTarget(s *scope) error {
-	message := fmt.Sprintf("%s %s was deleted on target %s, and is not made again, because drift is only reported", s.desired.GetKind(), s.desired.GetName(), s.target.Name)
-	s.setFailed(v1alpha1.ReasonDeletedOnTarget, fmt.Sprintf("%s; to have it made again, change what is wanted, or set %s to %s", message, v1alpha1.DriftAnnotation, v1alpha1.DriftCorrect))
+	message := fmt.Sprintf("%s %s was deleted on target %s, and is not created again, because the drift policy is Report", s.desired.GetKind(), s.desired.GetName(), s.target.Name)
+	s.setFailed(v1alpha1.ReasonDeletedOnTarget, fmt.Sprintf("%s; to create it again, change the object on the hub, or set %s to %s", message, v1alpha1.DriftAnnotation, v1alpha1.DriftCorrect))
 	s.setCondition(v1alpha1.Drifted, metav1.ConditionTrue, v1alpha1.ReasonDeletedOnTarget, message)
 	s.resource.Status.Drift = []v1alpha1.Drift{{Path: ".", FirstSeenTime: plan.FirstSeen(s.before.Status.Drift, ".", metav1.Now().Rfc3339Copy())}}
 	s.clearRemoteStatus()

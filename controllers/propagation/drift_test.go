@@ -47,13 +47,13 @@ func TestReportDrift(t *testing.T) {
 	step(v1alpha1.DriftCorrect)
 	want := []string{
 		"False",
-		"True DriftFound: changed on target eu-1, and left so: .spec.replicas",
+		"True DriftFound: changed on target eu-1, and kept: .spec.replicas",
 		"True",
-		"True DriftFound: changed on target eu-1, and left so: .spec.paused",
-		"True DriftFound: changed on target eu-1, and left so: .spec.replicas",
+		"True DriftFound: changed on target eu-1, and kept: .spec.paused",
+		"True DriftFound: changed on target eu-1, and kept: .spec.replicas",
 		"True",
-		"False DriftEnded: Deployment web is on target eu-1 as it was applied again",
-		"True DriftFound: changed on target eu-1, and left so: .spec.replicas",
+		"False DriftEnded: Deployment web on target eu-1 has the applied fields again",
+		"True DriftFound: changed on target eu-1, and kept: .spec.replicas",
 		"-",
 	}
 	if diff := cmp.Diff(want, events); diff != "" {

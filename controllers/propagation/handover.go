@@ -47,7 +47,7 @@ func (c *Controller) checkOwner(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, fmt.Sprintf(
-		"this resource was restored without %s that it was made for; another is made for the one that comes, and has %s on target %s",
+		"this resource was restored without its owner, %s; when the owner is restored, it gets another resource, which takes over %s on target %s",
 		missing, policies.RemoteObjectName(s.resource), s.target.Name))
 	return reconciler.RequeueAfter(pollInterval)
 }
@@ -72,7 +72,7 @@ func (c *remover) leaveToSuccessor(ctx context.Context, s *scope) (bool, error) 
 func (s *scope) keepForSuccessor(missing string) {
 	s.skipStatus = true
 	s.events = append(s.events, events.Event{Warning: true, Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
-		"%s stays on target %s: this resource was restored without %s that it was made for; if that does not come again, delete it there",
+		"%s remains on target %s: this resource was restored without its owner, %s; if the owner is not restored, delete the object on the target",
 		policies.RemoteObjectName(s.resource), s.target.Name, missing)})
 }
 

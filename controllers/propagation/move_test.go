@@ -146,7 +146,7 @@ func TestScheduledMessage(t *testing.T) {
 	}{
 		"There":   {moving("web", "", "new", "new"), "application shop runs on target new"},
 		"Moves":   {moving("web", "old", "new", "old"), "application shop moves from target old to target new"},
-		"OldAway": {moving("web", "old", "new", "new"), "application shop runs on target new; what is left on target old is deleted when that can be reached"},
+		"OldAway": {moving("web", "old", "new", "new"), "application shop runs on target new; its objects on target old are deleted when that target is reachable"},
 	} {
 		s := &scope{target: types.NamespacedName{Namespace: "team-a", Name: "new"}, resource: tc.resource}
 		if got := controllerOn(t).observer.scheduledMessage(s); got != tc.want {
@@ -206,8 +206,8 @@ func TestCheckAllowed(t *testing.T) {
 		"Scope":     {reason: "The target knows which kinds have namespaces, whatever the template feigns.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: shop}}`, want: `target eu-1 does not allow Namespace; its spec.allow.kinds would have to list {group: "", kind: Namespace}`},
 		"Named":     {reason: "Such a kind may come when it is named.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Namespace"}}}},
 		"Default":   {reason: "Without a namespace it goes to default.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Namespaces: []string{"shop"}}, want: "target eu-1 does not allow namespace default; its spec.allow.namespaces would have to list it"},
-		"Deleted":   {reason: "A target that is being deleted takes nothing new.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, want: "target eu-1 is being deleted and takes nothing new; delete this resource, or move it to another target"},
-		"Taken":     {reason: "It gives nothing away, either.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Adoptable, want: "target eu-1 is being deleted and takes nothing new; delete this resource, or move it to another target"},
+		"Deleted":   {reason: "A target that is being deleted takes nothing new.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, want: "target eu-1 is being deleted and accepts no new objects; delete this resource, or move it to another target"},
+		"Taken":     {reason: "It gives nothing away, either.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Adoptable, want: "target eu-1 is being deleted and accepts no new objects; delete this resource, or move it to another target"},
 		"There":     {reason: "What is there already stays as it is wanted.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Drifted},
 		"OtherKind": {reason: "What is not listed is kept out.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Service"}}}, want: `target eu-1 does not allow ConfigMap; its spec.allow.kinds would have to list {group: "", kind: ConfigMap}`},
 	}

@@ -58,7 +58,7 @@ func (c *remover) keepNamespaceInUse(ctx context.Context, s *scope) (bool, error
 			return false, err
 		}
 		s.events = append(s.events, events.Event{Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
-			"%s stays on target %s, without Portico's marks, because it holds objects of others: %s", policies.RemoteObjectName(s.resource), s.target.Name, others)})
+			"%s remains on target %s, without Portico's marks, because it holds objects of others: %s", policies.RemoteObjectName(s.resource), s.target.Name, others)})
 		return true, nil
 	}
 	s.resource.Status.State = v1alpha1.StateDeleting

@@ -87,7 +87,7 @@ func (c *observer) mirrorFullObject(ctx context.Context, s *scope) error {
 	if size > plan.MaxObservedBytes {
 		status.Observed, status.Ownership = nil, nil
 		s.setCondition(v1alpha1.Observed, metav1.ConditionFalse, v1alpha1.ReasonTooLarge, fmt.Sprintf(
-			"%s %s is larger than the %d KiB that are shown; look at it on target %s", s.desired.GetKind(), s.desired.GetName(), plan.MaxObservedBytes>>10, s.target.Name))
+			"%s %s is larger than the limit of %d KiB for the status; read it on target %s", s.desired.GetKind(), s.desired.GetName(), plan.MaxObservedBytes>>10, s.target.Name))
 		return nil
 	}
 	if status.Observed == nil || !kinds.EqualJSON(status.Observed.Raw, observed.Raw) {
@@ -117,7 +117,7 @@ func (s *scope) clearObserved() {
 func (s *scope) truncateStatus() {
 	if !plan.TruncateStatus(&s.resource.Status) {
 		s.setCondition(v1alpha1.Ready, metav1.ConditionUnknown, v1alpha1.ReasonTooLarge, fmt.Sprintf(
-			"the status of the object is larger than the %d KiB that are shown; look at it on target %s", plan.MaxRemoteStatus>>10, s.target.Name))
+			"the status of the object is larger than the limit of %d KiB; read it on target %s", plan.MaxRemoteStatus>>10, s.target.Name))
 	}
 }
 
@@ -150,9 +150,9 @@ func (c *observer) scheduledMessage(s *scope) string {
 	}
 	old, err := c.clusters.Get(types.NamespacedName{Namespace: s.resource.Namespace, Name: leaving.Name})
 	if err != nil || !old.State().IsReachable() {
-		return fmt.Sprintf("%s runs on target %s; what is left on target %s is deleted when that can be reached", subject, s.target.Name, leaving.Name)
+		return fmt.Sprintf("%s runs on target %s; its objects on target %s are deleted when that target is reachable", subject, s.target.Name, leaving.Name)
 	}
-	return fmt.Sprintf("%s runs on target %s, and leaves target %s when all of it is ready", subject, s.target.Name, leaving.Name)
+	return fmt.Sprintf("%s runs on target %s, and leaves target %s when all its resources are ready", subject, s.target.Name, leaving.Name)
 }
 
 // readinessProblem returns the reason why the object on the new target is not ready. It

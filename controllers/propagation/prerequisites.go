@@ -68,7 +68,7 @@ func (c *connector) waitForNamespace(ctx context.Context, s *scope) error {
 func (s *scope) waitForKind(missing error) error {
 	gvk := s.desired.GroupVersionKind()
 	s.connection.WaitForKind(gvk, client.ObjectKeyFromObject(s.resource), missing)
-	s.setFailed(v1alpha1.ReasonUnknownKind, plan.UnknownKindMessage(s.target.Name, gvk)+"; it is sent when a definition of the kind comes there")
+	s.setFailed(v1alpha1.ReasonUnknownKind, plan.UnknownKindMessage(s.target.Name, gvk)+"; it is sent when the target has a definition of the kind")
 	return reconciler.ErrDone
 }
 

@@ -50,7 +50,7 @@ func (c *remover) releaseObjects(ctx context.Context, s *scope) error {
 			return err
 		}
 		s.events = append(s.events, events.Event{Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
-			"%s stays on target %s, without Portico's marks, and is nobody's", policies.RemoteObjectName(s.resource), s.target.Name)})
+			"%s remains on target %s, without Portico's marks and without an owner", policies.RemoteObjectName(s.resource), s.target.Name)})
 	}
 	return c.copies.forEach(ctx, s, c.unmarkObject)
 }

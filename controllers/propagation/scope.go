@@ -86,7 +86,7 @@ func (s *scope) clearRemoteStatus() {
 		return
 	}
 	s.resource.Status.Remote, s.resource.Status.ObservedHubGeneration = nil, 0
-	s.setCondition(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "nothing of this resource runs on target "+s.target.Name)
+	s.setCondition(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFailed, "no object of this resource runs on target "+s.target.Name)
 }
 
 // logOutcome writes the decision of this reconcile to the log.

@@ -85,7 +85,7 @@ func (c *sources) readContent(ctx context.Context, s *scope, d *plan.Dependency)
 // withholdContent ends a reconcile that may not send the content. The object on the
 // target remains: in most cases its native object loses the label, or is being deleted.
 func (s *scope) withholdContent(denied string) error {
-	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, denied+", so nothing of it is sent")
+	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, denied+", so its content is not sent")
 	return reconciler.ErrDone
 }
 

@@ -44,7 +44,7 @@ func unschedulable(u unit, decision targetselection.Decision) metav1.Condition {
 // other target matches.
 func cannotMove(u unit, from string, decision targetselection.Decision) metav1.Condition {
 	return condition(u, metav1.ConditionTrue, v1alpha1.ReasonCannotMove,
-		fmt.Sprintf("%s %s stays on target %s, which it is to leave: %s", u.kind(), u.GetName(), from, decision.Message(u.GetNamespace())))
+		fmt.Sprintf("%s %s remains on target %s, which it has to leave: %s", u.kind(), u.GetName(), from, decision.Message(u.GetNamespace())))
 }
 
 // denied returns the condition of a unit that policies deny.
@@ -63,7 +63,7 @@ func inReview(u unit, review policycheck.Review) metav1.Condition {
 	tenth := max(1, review.Total/10)
 	message := fmt.Sprintf("policies were evaluated for at least %d of %d objects of %s %s", review.Evaluated/tenth*tenth, review.Total, u.kind(), u.GetName())
 	if at := u.target(); at != nil {
-		return condition(u, metav1.ConditionTrue, v1alpha1.ReasonProgressing, fmt.Sprintf("%s; it stays on target %s until then", message, at.Name))
+		return condition(u, metav1.ConditionTrue, v1alpha1.ReasonProgressing, fmt.Sprintf("%s; it remains on target %s until then", message, at.Name))
 	}
 	return condition(u, metav1.ConditionFalse, v1alpha1.ReasonProgressing, message)
 }

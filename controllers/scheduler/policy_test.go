@@ -109,7 +109,7 @@ func TestInReview(t *testing.T) {
 		t.Error(diff)
 	}
 	app.setTarget("eu")
-	want.Status, want.Message = "True", want.Message+"; it stays on target eu until then"
+	want.Status, want.Message = "True", want.Message+"; it remains on target eu until then"
 	if diff := cmp.Diff(want, inReview(app, policycheck.Review{Evaluated: 3999, Total: 10_000})); diff != "" {
 		t.Error(diff)
 	}

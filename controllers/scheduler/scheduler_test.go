@@ -168,14 +168,14 @@ func TestReconcile(t *testing.T) {
 		"Empty":    {reason: "An application of native objects waits for its first member.", app: frontDoor, targets: []string{"eu"}, want: " "},
 		"Invalid":  {reason: "A selector that only its author can correct.", app: invalid, targets: []string{"eu"}, want: " ", terminal: true},
 		"Kept":     {reason: "A target is kept.", app: moving(newApplication("shop"), "eu", ""), targets: []string{"us"}, want: "eu Scheduled application shop runs on target eu", events: []string{"Normal Scheduled application shop runs on target eu"}},
-		"Moves":    {reason: "It leaves its target.", app: moving(newApplication("shop", template("web", "Service")), "eu", "eu"), targets: []string{"eu", "us"}, want: "us Scheduled application shop runs on target us; eu is the one to leave", events: []string{"Normal Scheduled application shop runs on target us; eu is the one to leave"}},
+		"Moves":    {reason: "It leaves its target.", app: moving(newApplication("shop", template("web", "Service")), "eu", "eu"), targets: []string{"eu", "us"}, want: "us Scheduled application shop runs on target us; eu is the target to leave", events: []string{"Normal Scheduled application shop runs on target us; eu is the target to leave"}},
 		"Moved":    {reason: "It is on another target than the one to leave.", app: moving(newApplication("shop"), "us", "eu"), targets: []string{"eu", "us"}, want: "us Scheduled application shop runs on target us", events: []string{"Normal Scheduled application shop runs on target us"}},
 		"CannotMove": {reason: "No other target matches.", app: moving(newApplication("shop", template("web", "Service")), "eu", "eu"), targets: []string{"eu"},
-			want:   "eu CannotMove application shop stays on target eu, which it is to leave: 0 of 1 targets match: eu is the one to leave",
-			events: []string{"Normal CannotMove application shop stays on target eu", "Warning CannotMove application shop stays on target eu"}},
+			want:   "eu CannotMove application shop remains on target eu, which it has to leave: 0 of 1 targets match: eu is the target to leave",
+			events: []string{"Normal CannotMove application shop remains on target eu", "Warning CannotMove application shop remains on target eu"}},
 		"DeniedMove": {reason: "Policies deny it every other target.", app: moving(newApplication("shop", template("web", "Service")), "eu", "eu"), targets: []string{"eu", "us"}, policies: []*policyv1alpha1.Policy{deny},
-			want:   "eu CannotMove application shop stays on target eu, which it is to leave: 0 of 2 targets match: eu is the one to leave; us is denied by policy p: A: no",
-			events: []string{"Normal CannotMove application shop stays on target eu", "Warning CannotMove application shop stays on target eu"}},
+			want:   "eu CannotMove application shop remains on target eu, which it has to leave: 0 of 2 targets match: eu is the target to leave; us is denied by policy p: A: no",
+			events: []string{"Normal CannotMove application shop remains on target eu", "Warning CannotMove application shop remains on target eu"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -328,7 +328,7 @@ func TestMembersAreEvaluatedOnce(t *testing.T) {
 			if err := hub.Create(t.Context(), target("us")); err != nil {
 				t.Fatal(err)
 			}
-		}, 0, "us Scheduled application shop runs on target us; eu is the one to leave"},
+		}, 0, "us Scheduled application shop runs on target us; eu is the target to leave"},
 	}
 	for _, step := range steps {
 		step.change()

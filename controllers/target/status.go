@@ -51,7 +51,7 @@ func setStatus(target *v1alpha1.KubernetesTarget, observed observation, now time
 	if state.ProbeError != "" {
 		shown = metav1.Condition{
 			Type: v1alpha1.TargetReachable, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonProbeFailed, ObservedGeneration: target.Generation,
-			Message: fmt.Sprintf("target %s %s, and is taken for unreachable if that lasts", target.Name, state.ProbeError),
+			Message: fmt.Sprintf("target %s %s; it becomes unreachable if this continues", target.Name, state.ProbeError),
 		}
 	}
 	meta.SetStatusCondition(&status.Conditions, shown)

@@ -38,7 +38,7 @@ func (c *Controller) release(ctx context.Context, s *scope) error {
 	// The event is emitted before the writes, because a failed release is repeated with
 	// fewer resources.
 	events.Emit(c.recorder, s.target, "Release", events.Event{Warning: true, Reason: v1alpha1.ReasonTargetReleased,
-		Note: fmt.Sprintf("given up with %d resources on it; on its cluster stays behind: %s", len(s.resources), policies.FormatRemoteObjects(s.resources))})
+		Note: fmt.Sprintf("released with %d resources on it; these objects remain on its cluster: %s", len(s.resources), policies.FormatRemoteObjects(s.resources))})
 	var errs []error
 	for i := range s.resources {
 		errs = append(errs, c.releaseResource(ctx, s.key.Name, &s.resources[i]))
@@ -81,7 +81,7 @@ func (c *Controller) releaseResource(ctx context.Context, target string, resourc
 		return err
 	}
 	events.Emit(c.recorder, events.Regarding(resource), "Release", events.Event{Warning: true, Reason: v1alpha1.ReasonTargetReleased,
-		Note: fmt.Sprintf("target %s was given up; %s stays behind there, and Portico no longer looks after it", target, policies.RemoteObjectName(resource))})
+		Note: fmt.Sprintf("target %s was released; %s remains there, and Portico no longer manages it", target, policies.RemoteObjectName(resource))})
 	if !unplaced || resource.DeletionTimestamp != nil {
 		return nil
 	}
@@ -109,6 +109,6 @@ func resetStatus(status *v1alpha1.KubernetesApplicationResourceStatus, released 
 func releasedCondition(target string, generation int64) metav1.Condition {
 	return metav1.Condition{
 		Type: v1alpha1.Scheduled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTargetReleased, ObservedGeneration: generation,
-		Message: fmt.Sprintf("target %s was given up; what ran there stays behind", target),
+		Message: fmt.Sprintf("target %s was released; its objects remain there", target),
 	}
 }

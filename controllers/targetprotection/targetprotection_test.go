@@ -88,7 +88,7 @@ func TestReconcile(t *testing.T) {
 			hub: []client.Object{target(kept, deleted, released), resource("web", "eu-1", ""), resource("db", "eu-1", "eu-2"), resource("back", "eu-2", "eu-1"),
 				resource("other", "eu-2", ""), application("shop", "eu-1"), application("blog", "eu-2")},
 			want:  []string{"target kept", "back on eu-2, held", "db leaving eu-2, held, TargetReleased", "other on eu-2, held", "web, TargetReleased", "application blog on eu-2", "application shop, TargetReleased"},
-			event: "Warning TargetReleased given up with 3 resources on it; on its cluster stays behind: ConfigMap shop/back, ConfigMap shop/db, ConfigMap shop/web",
+			event: "Warning TargetReleased released with 3 resources on it; these objects remain on its cluster: ConfigMap shop/back, ConfigMap shop/db, ConfigMap shop/web",
 		},
 		"Gone": {reason: "Without a target there is nothing to do.", want: nil},
 	}

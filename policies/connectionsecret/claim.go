@@ -33,10 +33,10 @@ func TargetForClaim(claim *unstructured.Unstructured, secret metav1.Object, exis
 	case name == "":
 		return nil, false, newRefusal(v1alpha1.ReasonSecretMissing, "the claim is bound, and not published: it names no secret in spec.writeConnectionSecretToRef")
 	case existing != nil && !metav1.IsControlledBy(existing, claim):
-		return nil, false, newRefusal(v1alpha1.EventNameTaken, "the claim is not published: KubernetesTarget %s exists and is not this claim's; rename or delete one of them", existing.Name)
+		return nil, false, newRefusal(v1alpha1.EventNameTaken, "the claim is not published: KubernetesTarget %s exists and does not belong to this claim; rename or delete one of them", existing.Name)
 	case secret != nil && !ControlsSecret(claim, secret):
 		return nil, false, newRefusal(v1alpha1.ReasonSecretNotControlled,
-			"the claim is not published: secret %s is not controlled by it; whoever may read that secret can name it in a KubernetesTarget", name)
+			"the claim is not published: secret %s is not controlled by it; a user with the right to read that secret can name it in a KubernetesTarget", name)
 	}
 	out := desiredTarget(claim, existing)
 	return out, existing == nil || !equality.Semantic.DeepEqual(existing, out), nil

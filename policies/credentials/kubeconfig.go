@@ -135,10 +135,10 @@ func forbiddenFields(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo,
 		{user.ClientCertificate != "", []string{"user", "client-certificate"}, files},
 		{user.ClientKey != "", []string{"user", "client-key"}, files},
 		{cluster.CertificateAuthority != "", []string{"cluster", "certificate-authority"}, files},
-		{cluster.InsecureSkipTLSVerify, []string{"cluster", "insecure-skip-tls-verify"}, "a server that is not verified gets no credentials; give its certificate-authority-data"},
-		{cluster.ProxyURL != "", []string{"cluster", "proxy-url"}, "a Secret does not choose a way through the network; set HTTPS_PROXY on Portico's Pods"},
+		{cluster.InsecureSkipTLSVerify, []string{"cluster", "insecure-skip-tls-verify"}, "credentials are not sent to a server that is not verified; give its certificate-authority-data"},
+		{cluster.ProxyURL != "", []string{"cluster", "proxy-url"}, "a Secret cannot set a proxy; set HTTPS_PROXY on Portico's Pods"},
 		{user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0,
-			[]string{"user", "as"}, "whom Portico acts as is said in the KubernetesTarget, in spec.impersonate, for everyone to see"},
+			[]string{"user", "as"}, "name the impersonated user in spec.impersonate of the KubernetesTarget, where other users see it"},
 	} {
 		if rule.broken {
 			errs = append(errs, field.Forbidden(path.Child(rule.at[0], rule.at[1:]...), rule.why))

@@ -87,17 +87,17 @@ func (p parts) validateServer(r Rules) (host string, errs field.ErrorList) {
 		errs = append(errs, invalid(p.server.path, "is not an https URL; credentials are not sent in the clear"))
 	}
 	if u.User != nil {
-		errs = append(errs, field.Forbidden(p.server.path, "a URL with a user in it ends up in logs; give "+p.choices))
+		errs = append(errs, field.Forbidden(p.server.path, "a URL with a user would appear in logs; give "+p.choices))
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		errs = append(errs, invalid(p.server.path, "is a URL with a query or a fragment, which an API server's has not"))
+		errs = append(errs, invalid(p.server.path, "is a URL with a query or a fragment, which the URL of an API server does not have"))
 	}
 	if port := u.Port(); port != "" && !isPortNumber(port) {
-		errs = append(errs, invalid(p.server.path, "is a URL with a port that is none"))
+		errs = append(errs, invalid(p.server.path, "is a URL with an invalid port"))
 	}
 	if !r.AllowLocal && !p.hub && isLocalHost(u.Hostname()) {
 		errs = append(errs, field.Forbidden(p.server.path,
-			"an address of Portico's own machine or link leads elsewhere from here; give one that leads to the cluster from anywhere"))
+			"a loopback or link-local address is another machine for Portico; give an address that reaches the cluster from anywhere"))
 	}
 	return u.Host, errs
 }
@@ -181,10 +181,10 @@ func (p parts) validateHeaderCredentials() field.ErrorList {
 	var errs field.ErrorList
 	if p.token.isSet() && bytes.ContainsFunc(p.token.value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		errs = append(errs, invalid(p.token.path,
-			"has a space, a line break or another character inside that a token cannot have"))
+			"contains a space, a line break or another character that a token cannot have"))
 	}
 	if p.token.isSet() && p.username.isSet() {
-		errs = append(errs, field.Forbidden(p.username.path, "two names for one caller are one too many: it is not given together with a token"))
+		errs = append(errs, field.Forbidden(p.username.path, "cannot be given together with a token"))
 	}
 	if strings.ContainsRune(string(p.username.value), ':') {
 		errs = append(errs, invalid(p.username.path, "has a colon, which a user name cannot have"))

@@ -85,7 +85,7 @@ func checkNegation(m modules, text sources) []Problem {
 		})
 		if first != nil {
 			problems = append(problems, text.problemAt(first.Location, "policy_negation",
-				"not does not hold when what it negates is called with something undefined, such as a label that is missing; import rego.v2"))
+				"`not` is false if its operand has an undefined argument, such as a missing label; import rego.v2"))
 		}
 	}
 	return problems

@@ -35,7 +35,7 @@ func (e *Engine) acquireWorker(ctx context.Context, l *slowLimit) (release func(
 		select {
 		case l.worker <- struct{}{}:
 		case <-wait.C:
-			return nil, fmt.Errorf("%w lately, and has more requests than it answers", errTimeout)
+			return nil, fmt.Errorf("%w recently, and has too many requests", errTimeout)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

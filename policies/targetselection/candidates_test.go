@@ -86,9 +86,9 @@ func TestSurroundings(t *testing.T) {
 		"Member":      {reason: "What its members send counts.", app: app(), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, resources: []v1alpha1.KubernetesApplicationResource{resource("x", "web", "", system)}, want: "0 of 1 targets match: a does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
 		"NoMember":    {reason: "What others send does not.", app: app(), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, resources: []v1alpha1.KubernetesApplicationResource{resource("x", "other", "", system), resource("y", "", "", system)}, want: "a"},
 		"Leaves":      {reason: "What is to leave goes elsewhere.", app: app(), leave: "a", targets: []v1alpha1.KubernetesTarget{target("a", nil), target("b", nil)}, want: "b"},
-		"LeavesFirst": {reason: "One move after the other.", app: app(), leave: "b", targets: []v1alpha1.KubernetesTarget{target("b", nil), target("c", nil)}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 2 targets match: b is the one to leave; c has to wait until all resources have left a"},
+		"LeavesFirst": {reason: "One move after the other.", app: app(), leave: "b", targets: []v1alpha1.KubernetesTarget{target("b", nil), target("c", nil)}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 2 targets match: b is the target to leave; c has to wait until all resources have left a"},
 		"Alone":       {reason: "A resource of its own tolerates by its annotation.", resource: &alone, targets: []v1alpha1.KubernetesTarget{tainted}, want: "gpu"},
-		"AloneLeaves": {reason: "And leaves by itself.", resource: &alone, leave: "gpu", targets: []v1alpha1.KubernetesTarget{tainted}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 1 targets match: gpu is the one to leave"},
+		"AloneLeaves": {reason: "And leaves by itself.", resource: &alone, leave: "gpu", targets: []v1alpha1.KubernetesTarget{tainted}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 1 targets match: gpu is the target to leave"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func MoveExclusions(from string, targets []v1alpha1.KubernetesTarget, members []
 			}
 		}
 	}
-	out[from] = "is the one to leave"
+	out[from] = "is the target to leave"
 	return out
 }
 

@@ -66,9 +66,9 @@ func TestLeaving(t *testing.T) {
 		members []v1alpha1.KubernetesApplicationResource
 		want    map[string]string
 	}{
-		"Settled":  {reason: "Any other will do.", from: "a", members: []v1alpha1.KubernetesApplicationResource{*on("a", "")}, want: map[string]string{"a": "is the one to leave"}},
-		"UnderWay": {reason: "Only the way back is open.", from: "b", members: []v1alpha1.KubernetesApplicationResource{*on("b", ""), *on("b", "a")}, want: map[string]string{"b": "is the one to leave", "c": wait}},
-		"Deleted":  {reason: "What is being deleted goes by itself.", from: "b", members: []v1alpha1.KubernetesApplicationResource{*gone}, want: map[string]string{"b": "is the one to leave"}},
+		"Settled":  {reason: "Any other will do.", from: "a", members: []v1alpha1.KubernetesApplicationResource{*on("a", "")}, want: map[string]string{"a": "is the target to leave"}},
+		"UnderWay": {reason: "Only the way back is open.", from: "b", members: []v1alpha1.KubernetesApplicationResource{*on("b", ""), *on("b", "a")}, want: map[string]string{"b": "is the target to leave", "c": wait}},
+		"Deleted":  {reason: "What is being deleted goes by itself.", from: "b", members: []v1alpha1.KubernetesApplicationResource{*gone}, want: map[string]string{"b": "is the target to leave"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

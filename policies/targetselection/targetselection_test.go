@@ -139,7 +139,7 @@ func (s *fixture) play(event []string) []string {
 	case "place": // APPLICATION [SELECTOR] [tolerating TOLERATIONS]
 		return []string{s.place(args[0], "runs on", nil, args[1:])}
 	case "move": // APPLICATION TARGET [SELECTOR] [tolerating TOLERATIONS]
-		return []string{s.place(args[0], "moves to", map[string]string{args[1]: "is the one to leave"}, args[2:])}
+		return []string{s.place(args[0], "moves to", map[string]string{args[1]: "is the target to leave"}, args[2:])}
 	default:
 		s.t.Fatalf("nobody knows how to %q", verb)
 	}

@@ -53,7 +53,7 @@ var _ = Describe("An object that exists on the target", func() {
 
 		By("saying so, before and after, with the way out")
 		r := apply(namespace, manifest)
-		const conflict = "exists on target dev and belongs to nobody Portico knows; it was not touched: to adopt it, set the annotation workload.crossplane.io/adopt=IfUnowned"
+		const conflict = "exists on target dev and belongs to an unknown owner; it was not changed: to adopt it, set the annotation workload.crossplane.io/adopt=IfUnowned"
 		Expect(r.err).To(ContainSubstring("Warning: accepted, and not sent: ConfigMap shared " + conflict))
 		Eventually(synced("mine", "reason")).Should(Equal("OwnershipConflict"))
 		Expect(synced("mine", "message")()).To(ContainSubstring(conflict))
@@ -64,7 +64,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Eventually(synced("mine", "status")).Should(Equal("True"))
 		Expect(remote("shared", ".data.colour}{.data.theirs")()).To(Equal("bluekept"))
 		Expect(remote("shared", ".metadata.uid")()).To(Equal(uid))
-		Eventually(func() string { return events(namespace, "kar/mine") }).Should(ContainSubstring("belonged to nobody Portico knows, and was adopted"))
+		Eventually(func() string { return events(namespace, "kar/mine") }).Should(ContainSubstring("belonged to an unknown owner, and was adopted"))
 
 		By("putting marks back that somebody took off")
 		kubectl(dev, "-n", namespace, "label", "configmap", "shared", "workload.crossplane.io/managed-by-")
@@ -92,7 +92,7 @@ var _ = Describe("An object that exists on the target", func() {
 		exists(strings.Replace(settingsOf(namespace, "owned", "colour: red"), "metadata: {",
 			"metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: boss, uid: "+uid+", controller: true}], ", 1))
 		manifest := withAnnotation(sent("mine", settingsOf(namespace, "owned", "colour: blue")), "adopt: Force")
-		const conflict = "belongs to ConfigMap boss on the target; it was not touched: what a controller there owns cannot be adopted"
+		const conflict = "belongs to ConfigMap boss on the target; it was not changed: an object that a controller there owns cannot be adopted"
 		Expect(apply(namespace, manifest).err).To(ContainSubstring(conflict))
 		Eventually(synced("mine", "message")).Should(ContainSubstring(conflict))
 		Expect(remote("owned", ".data.colour")()).To(Equal("red"))
@@ -116,7 +116,7 @@ var _ = Describe("An object that exists on the target", func() {
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-literal=password=new")
 		manifest := strings.Replace(sent("mine", settingsOf(namespace, "needy", "a: b")), "spec:\n", "spec:\n  secrets: [{name: sql}]\n", 1)
 		apply(namespace, manifest)
-		Eventually(synced("mine", "message")).Should(ContainSubstring("Secret mine-sql exists on target dev and belongs to nobody Portico knows"))
+		Eventually(synced("mine", "message")).Should(ContainSubstring("Secret mine-sql exists on target dev and belongs to an unknown owner"))
 		annotated(namespace, "kar/mine", "adopt=IfUnowned")
 		Eventually(synced("mine", "status")).Should(Equal("True"))
 		Expect(get(dev, namespace, "secret/mine-sql", ".data.password}{.data.theirs")).To(Equal("bmV3a2VwdA==")) // "new", and "kept"

@@ -121,11 +121,11 @@ var _ = Describe("What a target lets in", func() {
 		}
 		whys := []string{"prod does not allow namespace portico-system", "prod does not allow ClusterRole.rbac.authorization.k8s.io"}
 		text, code := drains(namespace, "drain", "dev", "--dry-run")
-		Expect(text).To(And(ContainSubstring("resource ours-drained would stay: 0 of 2 targets match: dev is the one to leave; "+whys[0]),
-			ContainSubstring("resource role-drained would stay: 0 of 2 targets match: dev is the one to leave; "+whys[1])))
+		Expect(text).To(And(ContainSubstring("resource ours-drained would stay: 0 of 2 targets match: dev is the target to leave; "+whys[0]),
+			ContainSubstring("resource role-drained would stay: 0 of 2 targets match: dev is the target to leave; "+whys[1])))
 		Expect(code).To(Equal(2))
 		text, code = drains(namespace, "drain", "dev", "--timeout=1m")
-		Expect(text).To(And(ContainSubstring("resource ours-drained stays on target dev"), ContainSubstring(whys[0]), ContainSubstring(whys[1])))
+		Expect(text).To(And(ContainSubstring("resource ours-drained remains on target dev"), ContainSubstring(whys[0]), ContainSubstring(whys[1])))
 		Expect(code).To(Equal(2))
 		kubectl(hub, "-n", namespace, "delete", "kar", "--all", "--timeout=60s")
 	})

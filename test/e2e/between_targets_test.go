@@ -25,7 +25,7 @@ var _ = Describe("Moving an application between targets", func() {
 
 		By("where nothing else fits, staying and saying why")
 		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
-		const why = "dev is the one to leave; prod is cordoned"
+		const why = "dev is the target to leave; prod is cordoned"
 		Eventually(func() string { return condition(namespace, "ka/default", "Scheduled", "message") }).Should(ContainSubstring(why))
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("CannotMove"), ContainSubstring(why)))
 		Expect(get(hub, namespace, "ka/default", ".spec.targetRef.name")).To(Equal("dev"))
@@ -98,7 +98,7 @@ var _ = Describe("Moving an application between targets", func() {
 		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
 		Eventually(func() string { return get(prod, namespace, "deployment/web", ".status.readyReplicas") }).Should(Equal("2"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Scheduled", "message") }).
-			Should(ContainSubstring("runs on target prod; what is left on target dev is deleted when that can be reached"))
+			Should(ContainSubstring("runs on target prod; its objects on target dev are deleted when that target is reachable"))
 		kubectl(hub, "-n", namespace, "scale", "deployment", "web", "--replicas=3")
 		rolledOut(namespace, "web")
 

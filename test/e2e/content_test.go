@@ -151,11 +151,11 @@ var _ = Describe("Secrets and ConfigMaps that are sent under their own names", f
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
 		apply(namespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: {workload.crossplane.io/schedule: remote}}, data: {mode: fast}}`)
 		apply(namespace, needy())
-		const why = "Secret sql exists on target dev and belongs to nobody Portico knows; it was not touched"
+		const why = "Secret sql exists on target dev and belongs to an unknown owner; it was not changed"
 		Eventually(func() string { return condition(namespace, "kar/sql-secret", "Synced", "message") }).Should(ContainSubstring(why))
 		Eventually(func() string { return eventsOf(namespace, "secret/sql") }).Should(ContainSubstring("OwnershipConflict"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(And(
-			ContainSubstring("Secret sql is propagated on its own, and failed"), ContainSubstring(why)))
+			ContainSubstring("Secret sql has a resource of its own, which failed"), ContainSubstring(why)))
 		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
 		Expect(get(dev, namespace, "secret/sql", ".data")).To(Equal(`{"theirs":"MQ=="}`))
 
@@ -218,7 +218,7 @@ spec:
 			ContainSubstring("whose resource is named sql-secret"), ContainSubstring("has to be Secret sql in namespace "+namespace)))
 		kubectl(hub, "-n", namespace, "create", "rolebinding", "eve", "--clusterrole=portico-admin", "--user=eve")
 		Expect(run(hub, forged("mine", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "-n", namespace, "create", "--as=eve", "-f", "-").err).To(
-			ContainSubstring("only Portico speaks for Secret sql"))
+			ContainSubstring("only Portico makes the resource of Secret sql"))
 
 		By("one that Portico made, and somebody changes")
 		Expect(run(hub, "", "-n", namespace, "patch", "kar", "sql-secret", "--type=merge", "-p", `{"spec":{"template":{"data":{"password":"eA=="}}}}`).err).To(

@@ -66,7 +66,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		By("staying while one of them has no place there")
 		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(And(
-			ContainSubstring("Secret web-deployment-sql exists on target prod"), ContainSubstring("it was not touched")))
+			ContainSubstring("Secret web-deployment-sql exists on target prod"), ContainSubstring("it was not changed")))
 		Expect(condition(namespace, "kar/web-deployment", "SecretsReady", "reason")).To(Equal("OwnershipConflict"))
 		Consistently(func() []string { return copied(dev, namespace) }).Should(ConsistOf(needed))
 		Expect(names(prod, namespace, "deployment")).To(BeEmpty())

@@ -80,7 +80,7 @@ var _ = Describe("A custom resource before its definition", func() {
 		apply(namespace, pond(space))
 		Eventually(synced).Should(Equal("UnknownKind"))
 		Expect(get(hub, namespace, "kar/pond", ".status.conditions[?(@.type=='Synced')].message")).To(Equal(
-			"target dev does not know kind Pond of " + space + ".example.org/v1; it is sent when a definition of the kind comes there"))
+			"target dev does not know kind Pond of " + space + ".example.org/v1; it is sent when the target has a definition of the kind"))
 		// A moment later Portico sends one more request, and knows whether it may watch
 		// definitions.
 		Eventually(func() []string {

@@ -55,7 +55,7 @@ var _ = Describe("kubectl portico drain", func() {
 		By("saying first what it would do")
 		text, code = drains(namespace, "drain", "dev", "--dry-run")
 		Expect(text).To(And(ContainSubstring("application default would move to target prod"), ContainSubstring("resource settings would move to target prod"),
-			ContainSubstring("application pinned would stay: 0 of 2 targets match: dev is the one to leave; prod wants env=dev")))
+			ContainSubstring("application pinned would stay: 0 of 2 targets match: dev is the target to leave; prod wants env=dev")))
 		Expect(code).To(Equal(2))
 		Expect(get(hub, namespace, "kt/dev", ".spec.unschedulable")).To(BeEmpty())
 
@@ -64,7 +64,7 @@ var _ = Describe("kubectl portico drain", func() {
 		Expect(stop()).To(BeNumerically(">=", 4))
 		Expect(text).To(And(ContainSubstring("target dev cordoned"),
 			ContainSubstring("application default has left target dev, and is on target prod"), ContainSubstring("resource settings has left target dev, and is on target prod"),
-			ContainSubstring("application pinned stays on target dev, which it is to leave: "), ContainSubstring("prod wants env=dev"),
+			ContainSubstring("application pinned remains on target dev, which it has to leave: "), ContainSubstring("prod wants env=dev"),
 			ContainSubstring("1 of 3 stayed on target dev: application pinned")))
 		Expect(code).To(Equal(2))
 		Expect(names(dev, namespace, "deployment,service")).To(ConsistOf("deployment.apps/pinned"))

@@ -43,7 +43,7 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Drifted", "status") }).Should(Equal("False"))
 		kubectl(dev, "-n", namespace, "scale", "deployment/web", "--replicas=5")
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(
-			ContainSubstring("DriftFound"), ContainSubstring("changed on target dev, and left so: .spec.replicas")))
+			ContainSubstring("DriftFound"), ContainSubstring("changed on target dev, and kept: .spec.replicas")))
 		kubectl(dev, "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
 
 		By("telling what it was, what it should be, who changed it, and since when")

@@ -94,6 +94,6 @@ spec:
 		Eventually(func() string { return condition(namespace, "kar/large", "Observed", "reason") }).Should(Equal("TooLarge"))
 		shown = gets(namespace, "cm", "large")
 		Expect(shown.out).To(ContainSubstring("small: a"))
-		Expect(shown.err).To(ContainSubstring("larger than the 256 KiB that are shown; look at it on target dev"))
+		Expect(shown.err).To(ContainSubstring("larger than the limit of 256 KiB for the status; read it on target dev"))
 	})
 })

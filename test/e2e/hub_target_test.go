@@ -85,7 +85,7 @@ spec:
 		namespace := newNamespace()
 		publishHub(namespace)
 		apply(namespace, web())
-		const why = "is itself what would run on target itself, because that target is this hub; it was not touched"
+		const why = "would replace itself on target itself, because that target is this hub; it was not changed"
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "message") }).Should(ContainSubstring(why))
 		Eventually(func() string { return condition(namespace, "deployment/web", "Synced", "reason") }).Should(Equal("OwnershipConflict"))
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("OwnershipConflict"), ContainSubstring(why)))

@@ -66,10 +66,10 @@ var _ = Describe("A target that is in use", func() {
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
 		Expect(r.err).To(And(ContainSubstring("Deployment "+namespace+"/web"), ContainSubstring("Service "+namespace+"/web")))
 		for _, object := range []string{"deployment/web", "service/web"} {
-			Eventually(func() string { return events(namespace, object) }).Should(And(ContainSubstring("TargetReleased"), ContainSubstring("stays behind there")))
+			Eventually(func() string { return events(namespace, object) }).Should(And(ContainSubstring("TargetReleased"), ContainSubstring("remains there")))
 		}
 		Eventually(func() string { return kubectl(hub, "-n", namespace, "get", "events") }).Should(
-			MatchRegexp(`kubernetestarget/dev\s+given up with 2 resources on it`))
+			MatchRegexp(`kubernetestarget/dev\s+released with 2 resources on it`))
 		Eventually(func() string { return condition(namespace, "deployment/web", "Scheduled", "status") }).Should(Equal("False"))
 		Expect(get(hub, namespace, "kar", ".items[*].metadata.finalizers")).To(BeEmpty())
 		kubectl(hub, "-n", namespace, "delete", "secret", "dev")

@@ -53,7 +53,7 @@ var _ = Describe("What shall stay on the target", func() {
 		unmarked(namespace, "deployment/web", "secret/web-deployment-sql", "secret/web-deployment-registry", "configmap/web-deployment-settings")
 		Eventually(func() string {
 			return kubectl(hub, "-n", namespace, "get", "events", "-o", "jsonpath={.items[*].message}")
-		}).Should(ContainSubstring("stays on target dev, without Portico's marks, and is nobody's"))
+		}).Should(ContainSubstring("remains on target dev, without Portico's marks and without an owner"))
 
 		By("coming back, if it is adopted")
 		apply(namespace, needy("name: web\n  labels", "name: web\n  annotations: {workload.crossplane.io/adopt: IfUnowned}\n  labels"))
@@ -123,7 +123,7 @@ var _ = Describe("What is deleted while its target is away", func() {
 		annotated(namespace, "kar/web-deployment", release)
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 		Expect(get(hub, namespace, "kt/dev", ".status.leftBehind[*].object")).To(Equal("Deployment " + namespace + "/web"))
-		Eventually(func() string { return events(namespace, "kt/dev") }).Should(ContainSubstring("Deployment " + namespace + "/web stays behind on target dev, which is away"))
+		Eventually(func() string { return events(namespace, "kt/dev") }).Should(ContainSubstring("Deployment " + namespace + "/web remains on target dev, which is unreachable"))
 
 		By("being there still, and coming back when it is applied again")
 		Expect(dev.Resume(cluster.APIServer)).To(Succeed())

@@ -230,7 +230,7 @@ spec:
 		By("its deletion")
 		r = run(hub, "", "delete", "policy", library)
 		Expect(r.failed).To(HaveOccurred())
-		Expect(r.err).To(ContainSubstring("Library " + library + " is imported by " + user + "; change or delete what imports it first"))
+		Expect(r.err).To(ContainSubstring("Library " + library + " is imported by " + user + "; change or delete those policies first"))
 		Consistently(conditionOf(hub, user, "Ready")).WithTimeout(1e9).Should(Equal("True/Active"))
 
 		kubectl(hub, "delete", "policy", user)

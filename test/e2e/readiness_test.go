@@ -69,9 +69,9 @@ var _ = Describe("Whether something works", func() {
 		apply(namespace, lake(space, running))
 		Eventually(ready(namespace, "kar/lake", "reason")).Should(Equal("ReadinessFailed"))
 		Expect(ready(namespace, "kar/lake", "status")()).To(Equal("Unknown"))
-		Expect(ready(namespace, "kar/lake", "message")()).To(Equal("spec.readiness cannot tell: no such key: status"))
+		Expect(ready(namespace, "kar/lake", "message")()).To(Equal("spec.readiness cannot be evaluated: no such key: status"))
 		Eventually(ready(namespace, "ka/lake", "message")).Should(Equal(
-			"1 of 2 resources ready; not yet: lake (ReadinessFailed: spec.readiness cannot tell: no such key: status)"))
+			"1 of 2 resources ready; not yet: lake (ReadinessFailed: spec.readiness cannot be evaluated: no such key: status)"))
 		Expect(get(hub, namespace, "ka/lake", ".spec.resourceTemplates[0].spec.readiness")).To(Equal(running))
 
 		become := func(phase string) {

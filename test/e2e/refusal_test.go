@@ -159,12 +159,12 @@ var _ = Describe("A target that does not say what it thinks", func() {
 		}
 		DeferCleanup(resume)
 		r := apply(namespace, web("replicas: 2", "replicas: 3"))
-		Expect(r.err).To(And(ContainSubstring("Warning: "), ContainSubstring("accepted without asking target dev")))
+		Expect(r.err).To(And(ContainSubstring("Warning: "), ContainSubstring("accepted without a dry run on target dev")))
 
 		By("being known not to answer")
 		Eventually(func() string { return condition(namespace, "kt/dev", "TargetReachable", "status") }).Should(Equal("False"))
 		r = apply(namespace, web("replicas: 2", "replicas: 4"))
-		Expect(r.err).To(ContainSubstring("accepted without asking target dev, which is not reachable"))
+		Expect(r.err).To(ContainSubstring("accepted without a dry run on target dev, which is not reachable"))
 		resume()
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.replicas") }).Should(Equal("4"))
 

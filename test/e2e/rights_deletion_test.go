@@ -42,7 +42,7 @@ var _ = Describe("A target that is being deleted", func() {
 		refused(patch(`{"metadata": {"finalizers": ["example.org/mine"]}, "spec": {"connectionSecretRef": {"name": "others"}}}`), secret)
 		refused(patch(`{"metadata": {"labels": {"env": "prod"}}, "spec": {"connectionSecretRef": {"name": "others"}, "impersonate": {"user": "system:admin"}}}`), secret)
 		By("sending something to it")
-		refused(try(kar, "create", "-f", "-"), "is being deleted and takes nothing new")
+		refused(try(kar, "create", "-f", "-"), "is being deleted and accepts no new objects")
 		Expect(names(prod, "default", "configmap")).NotTo(ContainElement(ContainSubstring(namespace)))
 		Expect(get(hub, namespace, "kt/mine", ".spec.connectionSecretRef.name")).To(Equal("own"))
 

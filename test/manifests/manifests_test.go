@@ -164,7 +164,7 @@ func webhooksListEachKind(t *testing.T, cluster client.Client) {
 		object := target(namespace)
 		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 			err := cluster.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
-			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "takes no part"), nil
+			return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is excluded from Portico"), nil
 		}); err != nil {
 			t.Errorf("a target in %s is let in, where no webhook judges it", namespace)
 		}

@@ -62,7 +62,7 @@ func (c *Clients) Authenticate(r *http.Request) error {
 		return errors.New("a client certificate is required; configure the API server with --admission-control-config-file")
 	}
 	if name := r.TLS.VerifiedChains[0][0].Subject.CommonName; c.names.Len() > 0 && !c.names.Has(name) {
-		return fmt.Errorf("the client certificate of %q is not one of an API server; --webhook-client-name says which are", name)
+		return fmt.Errorf("the client certificate of %q is not one of an API server; --webhook-client-name lists the allowed names", name)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const defaultTrustDelay = 5 * time.Second
 
 var expiry = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "portico_serving_certificate_expiry_timestamp_seconds",
-	Help: "When the certificate that the webhook server presents expires, in seconds since the epoch.",
+	Help: "Expiry of the webhook server's certificate, in seconds since the epoch.",
 })
 
 func init() { metrics.Registry.MustRegister(expiry) }

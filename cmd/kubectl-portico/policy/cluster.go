@@ -58,7 +58,7 @@ func (h hub) list(ctx context.Context, what string, list client.ObjectList, opti
 	err := h.List(ctx, list, options...)
 	switch {
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("--cluster: the cluster knows no %s; is this the hub, and is Portico installed there?", what)
+		return fmt.Errorf("--cluster: the cluster has no %s; is this the hub, and is Portico installed there?", what)
 	case err != nil:
 		return fmt.Errorf("--cluster: reading %s: %w", what, err)
 	}

@@ -50,7 +50,7 @@ func exitCodesHelp(yes, no string) string {
 	if no != "" {
 		out += "\n  1  " + no
 	}
-	return out + "\n  2  it could not be found out: a file, a flag or the cluster is not as it should be"
+	return out + "\n  2  the command could not run: check the files, the flags and the cluster"
 }
 
 const long = `Write, test and try policies with the policy engine of Portico.
@@ -71,7 +71,7 @@ func New(host Host) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.PersistentFlags().StringVar(&c.portico, "portico-namespace", "portico-system", "the namespace that Portico runs in, which targets let nothing in to")
+	root.PersistentFlags().StringVar(&c.portico, "portico-namespace", "portico-system", "the namespace that Portico runs in, which targets do not allow by default")
 	root.AddCommand(c.test(), c.check(), c.eval(), c.explain(), c.input(), c.render(), c.create())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -138,7 +138,7 @@ func (o *output) Set(text string) error {
 }
 
 func (o *output) add(cmd *cobra.Command) {
-	cmd.Flags().VarP(o, "output", "o", "json or junit; otherwise for people")
+	cmd.Flags().VarP(o, "output", "o", "json or junit; default: text for users")
 }
 
 // counted formats a number with its noun.

@@ -92,7 +92,7 @@ func write(at string, text []byte) error {
 	}
 	f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists and is left as it is; choose another name, or --dir", at)
+		return fmt.Errorf("%s exists, and was not changed; choose another name, or --dir", at)
 	}
 	if err != nil {
 		return err

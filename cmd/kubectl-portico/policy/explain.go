@@ -21,7 +21,7 @@ func (c *command) explain() *cobra.Command {
 	var full bool
 	cmd := &cobra.Command{
 		Use: "explain -f FILE", Short: "Show how policies decide about manifests",
-		Long: explainHelp + exitCodesHelp("the decisions were explained, whatever they are", ""),
+		Long: explainHelp + exitCodesHelp("the decisions were printed", ""),
 		Example: `  # Why is this denied?
   kubectl portico policy explain -f policies/scheduling/examples/required-owner/denied.yaml --only required-owner
 

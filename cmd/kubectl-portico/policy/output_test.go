@@ -166,7 +166,7 @@ func TestNew(t *testing.T) {
 		if err := os.WriteFile(rules, []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, errs, code := run(t, "", "new", kind, "gpu-quota", "--dir", dir); code != 2 || !strings.Contains(errs, rules+" exists and is left as it is") {
+		if _, errs, code := run(t, "", "new", kind, "gpu-quota", "--dir", dir); code != 2 || !strings.Contains(errs, rules+" exists, and was not changed") {
 			t.Errorf("%d: %s", code, errs)
 		}
 		if kept, _ := os.ReadFile(rules); string(kept) != "mine" {

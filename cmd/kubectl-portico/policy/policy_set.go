@@ -100,7 +100,7 @@ func (c policySet) validate(ctx context.Context) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the policies have problems, so nothing was asked; kubectl portico policy check says the same:\n%w", errors.Join(problems...))
+	return fmt.Errorf("the policies have problems, and were not evaluated; kubectl portico policy check prints the same:\n%w", errors.Join(problems...))
 }
 
 // read reads the policies at paths, or in the current directory.

@@ -55,8 +55,8 @@ func (c *command) test() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.run, "run", "", "run only the tests whose full name matches a regular expression")
-	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "tell of every test, and what it prints")
-	cmd.Flags().IntVar(&o.coverage, "coverage", 0, "the least percentage of each policy's lines that its tests must reach")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print every test, with its output")
+	cmd.Flags().IntVar(&o.coverage, "coverage", 0, "the minimum percentage of each policy's lines that its tests cover")
 	o.output.add(cmd)
 	return cmd
 }

@@ -155,8 +155,8 @@ func ResolveConflicts(all []FieldOwner) (with ApplyOptions, conflicts []FieldOwn
 
 // FieldConflictMessage names the fields of other managers, and the possible solutions.
 func FieldConflictMessage(target string, object *unstructured.Unstructured, conflicts []FieldOwner) string {
-	return fmt.Sprintf("target %s: %s %s was not written, because others apply fields of it there: %s; "+
-		"leave them out here, or have them left out there, or take them with the annotation %s=true",
+	return fmt.Sprintf("target %s: %s %s was not applied, because other managers apply some of its fields: %s; "+
+		"remove these fields here or there, or take them with the annotation %s=true",
 		target, object.GetKind(), object.GetName(), listFieldOwners(conflicts), v1alpha1.ForceAnnotation)
 }
 
@@ -165,7 +165,7 @@ func YieldedNote(yields []FieldOwner) string {
 	if len(yields) == 0 {
 		return ""
 	}
-	return ", but for what an autoscaler there decides: " + listFieldOwners(yields)
+	return ", except for the fields of an autoscaler there: " + listFieldOwners(yields)
 }
 
 func listFieldOwners(all []FieldOwner) string {

@@ -80,7 +80,7 @@ func OwnerName(observed *unstructured.Unstructured, hubID string) string {
 	case held == nil && controller != nil:
 		return fmt.Sprintf("%s %s on the target", controller.Kind, controller.Name)
 	case held == nil:
-		return "nobody Portico knows"
+		return "an unknown owner"
 	case held.hub == "":
 		return fmt.Sprintf("KubernetesApplicationResource %s of Portico's predecessor", held)
 	case held.hub != hubID:
@@ -97,13 +97,13 @@ func adoptionHint(observed *unstructured.Unstructured, resource *v1alpha1.Kubern
 	case observed.GetDeletionTimestamp() != nil:
 		return "it is being deleted there"
 	case metav1.GetControllerOf(observed) != nil:
-		return "what a controller there owns cannot be adopted"
+		return "an object that a controller there owns cannot be adopted"
 	case policies.AdoptionPolicyOf(resource) == v1alpha1.AdoptForce: // and another resource has taken the object
-		return fmt.Sprintf("it was taken over from here; to take it back, remove the annotation %s and set it again", key)
+		return fmt.Sprintf("another resource has taken it over; to take it back, remove the annotation %s and set it again", key)
 	case held == nil:
 		return fmt.Sprintf("to adopt it, set the annotation %s=%s", key, v1alpha1.AdoptIfUnowned)
 	default:
-		return fmt.Sprintf("to take it over all the same, set the annotation %s=%s", key, v1alpha1.AdoptForce)
+		return fmt.Sprintf("to take it over, set the annotation %s=%s", key, v1alpha1.AdoptForce)
 	}
 }
 
@@ -117,7 +117,7 @@ func MadeByPredecessor(observed metav1.Object) bool {
 // NotOwnedMessage names the owner of a Foreign object or NativeObject, and a way out.
 func NotOwnedMessage(target string, desired, observed *unstructured.Unstructured, at State, resource *v1alpha1.KubernetesApplicationResource, hubID string) string {
 	if at == NativeObject {
-		return fmt.Sprintf("%s %s is itself what would run on target %s, because that target is this hub; it was not touched: "+
+		return fmt.Sprintf("%s %s would replace itself on target %s, because that target is this hub; it was not changed: "+
 			"choose another target, or use a KubernetesApplicationResource whose template names another namespace",
 			desired.GetKind(), desired.GetName(), target)
 	}
@@ -126,7 +126,7 @@ func NotOwnedMessage(target string, desired, observed *unstructured.Unstructured
 
 // ForeignObjectMessage names the owner of an object.
 func ForeignObjectMessage(target, kind, name string, observed *unstructured.Unstructured, hubID string) string {
-	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not touched", kind, name, target, OwnerName(observed, hubID))
+	return fmt.Sprintf("%s %s exists on target %s and belongs to %s; it was not changed", kind, name, target, OwnerName(observed, hubID))
 }
 
 // Unmark removes Portico's labels, annotations and field ownership from an object, which

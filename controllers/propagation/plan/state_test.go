@@ -27,7 +27,7 @@ func TestStateOf(t *testing.T) {
 		"Drifted":  {reason: "What others change is ours.", change: func(o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "c" }, want: Drifted},
 		"Outdated": {reason: "A field that was removed on the hub is still there; only the digest tells.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.AppliedAnnotation, "old") }, want: Drifted},
 		"Restored": {reason: "A hub that was restored from a backup has new UIDs, and its own objects.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceUIDAnnotation, "u0") }, want: Drifted},
-		"Unmarked": {reason: "What Portico did not make it does not touch.", change: func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, want: Foreign, owner: "nobody Portico knows"},
+		"Unmarked": {reason: "What Portico did not make it does not touch.", change: func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, want: Foreign, owner: "an unknown owner"},
 		"Controlled": {
 			reason: "Who controls it is named.",
 			change: func(o *unstructured.Unstructured) {

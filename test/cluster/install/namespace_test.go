@@ -95,7 +95,7 @@ func TestNamespace(t *testing.T) {
 		target.SetNamespace(namespace)
 		target.SetName("dev")
 		err := admin.Create(t.Context(), target)
-		if refused := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "takes no part"); refused == takesPart {
+		if refused := apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is excluded from Portico"); refused == takesPart {
 			t.Errorf("a target in %s: want it accepted: %t, got: %v", namespace, takesPart, err)
 		}
 	}
