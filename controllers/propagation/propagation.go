@@ -150,42 +150,42 @@ func (c *Controller) steps(s *scope) []step {
 	switch {
 	case s.skipStatus: // the resource leaves this target
 		return []step{
-			{Name: "waitForApplication", Run: c.remover.waitForApplication},
-			{Name: "buildDesired", Run: c.buildDesired},
+			{Name: "wait for application", Run: c.remover.waitForApplication},
+			{Name: "build desired", Run: c.buildDesired},
 			{Name: "connect", Run: c.remover.connect},
-			{Name: "readObject", Run: c.connector.readObject},
-			{Name: "removeFromOldTarget", Run: c.remover.removeFromOldTarget},
+			{Name: "read object", Run: c.connector.readObject},
+			{Name: "remove from old target", Run: c.remover.removeFromOldTarget},
 		}
 	case orphansObject(s.resource):
 		return []step{
 			{Name: "validate", Run: c.validate},
 			{Name: "connect", Run: c.remover.connect},
-			{Name: "readObject", Run: c.connector.readObject},
-			{Name: "releaseObject", Run: c.remover.releaseObject},
+			{Name: "read object", Run: c.connector.readObject},
+			{Name: "release object", Run: c.remover.releaseObject},
 		}
 	case s.resource.DeletionTimestamp != nil:
 		return []step{
 			{Name: "validate", Run: c.validate},
 			{Name: "connect", Run: c.remover.connect},
-			{Name: "readObject", Run: c.connector.readObject},
-			{Name: "withdrawObject", Run: c.remover.withdrawObject},
+			{Name: "read object", Run: c.connector.readObject},
+			{Name: "withdraw object", Run: c.remover.withdrawObject},
 		}
 	}
 	return []step{
 		{Name: "validate", Run: c.validate},
-		{Name: "resolveContent", Run: c.sources.resolveContent},
-		{Name: "resolveDependencies", Run: c.sources.resolveDependencies},
+		{Name: "resolve content", Run: c.sources.resolveContent},
+		{Name: "resolve dependencies", Run: c.sources.resolveDependencies},
 		{Name: "connect", Run: c.connector.connect},
-		{Name: "readObject", Run: c.connector.readObject},
-		{Name: "checkOwner", Run: c.checkOwner},
-		{Name: "checkAllowed", Run: c.applier.checkAllowed},
-		{Name: "readDriftPolicy", Run: c.applier.readDriftPolicy},
-		{Name: "fillContent", Run: c.applier.fillContent},
-		{Name: "applyCopies", Run: c.copies.apply},
+		{Name: "read object", Run: c.connector.readObject},
+		{Name: "check owner", Run: c.checkOwner},
+		{Name: "check allowed", Run: c.applier.checkAllowed},
+		{Name: "read drift policy", Run: c.applier.readDriftPolicy},
+		{Name: "fill content", Run: c.applier.fillContent},
+		{Name: "apply copies", Run: c.copies.apply},
 		{Name: "apply", Run: c.applier.apply},
-		{Name: "recordContentRevision", Run: c.sources.recordContentRevision},
-		{Name: "deleteExcessCopies", Run: c.copies.deleteExcess},
-		{Name: "mirrorStatus", Run: c.observer.mirrorStatus},
+		{Name: "record content revision", Run: c.sources.recordContentRevision},
+		{Name: "delete excess copies", Run: c.copies.deleteExcess},
+		{Name: "mirror status", Run: c.observer.mirrorStatus},
 	}
 }
 

@@ -50,15 +50,15 @@ func TestSteps(t *testing.T) {
 		resource *v1alpha1.KubernetesApplicationResource
 		want     string
 	}{
-		"Apply": {placed(t), "validate resolveContent resolveDependencies connect readObject checkOwner checkAllowed readDriftPolicy fillContent " +
-			"applyCopies apply recordContentRevision deleteExcessCopies mirrorStatus"},
-		"Delete": {placed(t, deletedNow), "validate connect readObject withdrawObject"},
+		"Apply": {placed(t), "validate, resolve content, resolve dependencies, connect, read object, check owner, check allowed, read drift policy, " +
+			"fill content, apply copies, apply, record content revision, delete excess copies, mirror status"},
+		"Delete": {placed(t, deletedNow), "validate, connect, read object, withdraw object"},
 		"Orphan": {placed(t, deletedNow, func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Annotations = map[string]string{v1alpha1.DeletionAnnotation: string(v1alpha1.DeletionOrphan)}
-		}), "validate connect readObject releaseObject"},
+		}), "validate, connect, read object, release object"},
 		"Leave": {placed(t, func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Spec.TargetRef, r.Spec.LeavingTargetRef = &v1alpha1.TargetReference{Name: "eu-2"}, r.Spec.TargetRef
-		}), "waitForApplication buildDesired connect readObject removeFromOldTarget"},
+		}), "wait for application, build desired, connect, read object, remove from old target"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestSteps(t *testing.T) {
 			for _, step := range controllerOn(t).steps(s) {
 				names = append(names, step.Name)
 			}
-			if diff := cmp.Diff(tc.want, strings.Join(names, " ")); diff != "" {
+			if diff := cmp.Diff(tc.want, strings.Join(names, ", ")); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 		})
