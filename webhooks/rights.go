@@ -46,7 +46,7 @@ func missingRights(ctx context.Context, hub Hub, user authenticationv1.UserInfo,
 		attributes := right.Attributes(resource, namespaced)
 		allowed, err := hub.Allows(ctx, user, attributes)
 		if err != nil {
-			return nil, fmt.Errorf("asking the hub whether user %q may %s %s: %w", user.Username, right.Verb, resource, err)
+			return nil, fmt.Errorf("checking whether user %q may %s %s: %w", user.Username, right.Verb, resource, err)
 		}
 		if !allowed {
 			errs = append(errs, right.ForbiddenError(user, attributes))

@@ -29,8 +29,8 @@ its move; the others stay. Run the command again to continue, or uncordon the
 target.
 
 With --dry-run nothing changes. The command compares the load of targets as the
-scheduler does, with the resources of all namespaces that you may list. It asks no
-policies.
+scheduler does, with the resources of all namespaces that you may list. It does
+not evaluate policies.
 
 Exit codes:
   0    nothing is left on the target

@@ -14,7 +14,7 @@ func clientUser(ctx context.Context, hub kubernetes.Interface) (string, error) {
 	review, err := hub.AuthenticationV1().SelfSubjectReviews().
 		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("asking the hub who we are: %w", err)
+		return "", fmt.Errorf("reading Portico's user name on the hub: %w", err)
 	}
 	return review.Status.UserInfo.Username, nil
 }

@@ -36,7 +36,7 @@ func Snapshot(ctx context.Context, cached client.Reader, defaults policies.Allow
 			found := &metav1.PartialObjectMetadataList{}
 			found.SetGroupVersionKind(gvk)
 			if err := cached.List(ctx, found, labelled, client.UnsafeDisableDeepCopy); err != nil {
-				return nil, fmt.Errorf("listing the objects that policies are asked about: %w", err)
+				return nil, fmt.Errorf("listing the objects for policies: %w", err)
 			}
 			for i := range found.Items {
 				out.Objects = append(out.Objects, simulate.NativeFromMetadata(kind, &found.Items[i]))
@@ -50,7 +50,7 @@ func Snapshot(ctx context.Context, cached client.Reader, defaults policies.Allow
 	}
 	for _, list := range lists {
 		if err := cached.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("listing the objects that policies are asked about: %w", err)
+			return nil, fmt.Errorf("listing the objects for policies: %w", err)
 		}
 	}
 	out.Targets, out.Resources = targets.Items, resources.Items

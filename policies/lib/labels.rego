@@ -1,6 +1,6 @@
 # METADATA
 # title: Labels
-# description: Reading labels that may not be there.
+# description: Labels of objects, which may be missing.
 package lib.labels
 
 import rego.v2
@@ -10,8 +10,8 @@ value(object, key) := object.metadata.labels[key]
 
 value(object, key) := "" if not object.metadata.labels[key]
 
-# words are the parts of a label that lists several, such as "eu-1_eu-2": a
-# label's value cannot hold a comma.
+# words are the parts of a label with several values, such as "eu-1_eu-2". The
+# value of a label cannot contain a comma.
 words(text) := {word |
 	some word in split(text, "_")
 	word != ""

@@ -1,6 +1,6 @@
 # METADATA
 # title: Users
-# description: Who asks.
+# description: The users of requests.
 package lib.users
 
 import rego.v2

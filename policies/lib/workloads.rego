@@ -1,18 +1,18 @@
 # METADATA
 # title: Workloads
-# description: What runs in an object, whatever its kind.
+# description: The containers of objects of any kind.
 package lib.workloads
 
 import rego.v2
 
-# pod_spec is the pod spec of an object that makes Pods. It is undefined for one
-# that makes none.
+# pod_spec is the pod spec of an object with Pods. It is undefined for other
+# objects.
 pod_spec(object) := object.spec if object.kind == "Pod"
 
 pod_spec(object) := object.spec.template.spec if object.kind != "Pod"
 
-# containers are all containers of an object, init and ephemeral ones as well,
-# each with the field it is in.
+# containers are all containers of an object, including init and ephemeral
+# containers, each with its field.
 containers(object) := {found |
 	some list in ["containers", "initContainers", "ephemeralContainers"]
 	some i, container in pod_spec(object)[list]
@@ -26,7 +26,7 @@ path(object) := "spec" if object.kind == "Pod"
 
 path(object) := "spec.template.spec" if object.kind != "Pod"
 
-# registry is where an image comes from. One without a host is Docker Hub's.
+# registry is the host of an image. An image without a host is on Docker Hub.
 registry(image) := host if {
 	host := split(image, "/")[0]
 	contains(image, "/")

@@ -1,10 +1,10 @@
 # METADATA
 # title: Claimed labels
 # description: >
-#   A target carries the labels that parameters.labels lists only with a value
-#   that its namespace may claim, in an annotation of the namespace:
-#   claims.policy.workload.crossplane.io/env: "dev,test". So nobody makes a
-#   cluster a production cluster by calling it one.
+#   A target has the labels in parameters.labels only with values that its
+#   namespace may claim, by an annotation of the namespace:
+#   claims.policy.workload.crossplane.io/env: "dev,test". So a publisher cannot
+#   label any cluster as a production cluster.
 # custom:
 #   policy:
 #     action: Deny

@@ -1,8 +1,8 @@
 # METADATA
 # title: One publication of a cluster per namespace
 # description: >
-#   A namespace has one target for a cluster: with two, half of an application's
-#   resources could be counted against the wrong one.
+#   A namespace has one target for a cluster. With two, the resources of an
+#   application could be counted for the wrong target.
 # custom:
 #   policy:
 #     action: Audit

@@ -1,9 +1,9 @@
 # METADATA
-# title: Who publishes
+# title: Publishers
 # description: >
-#   Only members of the groups that parameters.groups lists lend a cluster to a
-#   namespace. While it lists none, everybody whom RBAC lets may. Cluster
-#   administrators are not exempt: list system:masters if they shall be.
+#   Only members of the groups in parameters.groups publish a cluster to a
+#   namespace. If the list is empty, every user with the rights in RBAC may.
+#   Cluster administrators are not exempt: to exempt them, list system:masters.
 # custom:
 #   policy:
 #     action: Deny

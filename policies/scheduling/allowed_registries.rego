@@ -1,10 +1,10 @@
 # METADATA
 # title: Allowed registries
 # description: >
-#   A target that carries the annotation policy.workload.crossplane.io/registries
-#   takes only images from the registries it lists, separated by commas. What
-#   parameters.registries lists is allowed everywhere; if it lists anything,
-#   nothing else is.
+#   A target with the annotation policy.workload.crossplane.io/registries accepts
+#   images only from the registries in the annotation, separated by commas.
+#   parameters.registries lists the registries that all targets accept. If the list
+#   is empty, all registries are allowed.
 # custom:
 #   policy:
 #     action: Deny
@@ -35,5 +35,5 @@ exclude contains {"target": target.metadata.name, "code": "RegistryNotAllowed", 
 	allowed := {trim_space(name) | some name in split(list, ",")}
 	some use in used
 	not use.registry in allowed
-	msg := sprintf("takes no image from %s", [use.registry])
+	msg := sprintf("accepts no image from %s", [use.registry])
 }

@@ -1,9 +1,9 @@
 # METADATA
 # title: Data residency
 # description: >
-#   What carries the label data-residency runs only on targets whose label
-#   region is one of the regions it lists ("eu", or "eu_ch"). A namespace can
-#   carry the label for all that is in it.
+#   An object with the label data-residency runs only on targets whose label
+#   region is one of the regions in the label ("eu", or "eu_ch"). The label on a
+#   namespace applies to all its objects.
 # custom:
 #   policy:
 #     action: Deny

@@ -1,9 +1,9 @@
 # METADATA
 # title: Environment separation
 # description: >
-#   What carries the label env, or is in a namespace that does, runs only on
-#   targets with the same env. What is of no environment runs anywhere but on
-#   the environments that parameters.closed lists.
+#   An object with the label env, or in a namespace with it, runs only on targets
+#   with the same env. Objects without an environment run on all targets, except
+#   for the environments in parameters.closed.
 # custom:
 #   policy:
 #     action: Audit
@@ -23,7 +23,7 @@ exclude contains {"target": target.metadata.name, "code": "OtherEnvironment", "m
 	some target in input.targets
 	theirs := labels.value(target, "env")
 	theirs != env
-	msg := sprintf("is of environment %q, the workload of %q", [theirs, env])
+	msg := sprintf("has environment %q, and the workload has %q", [theirs, env])
 }
 
 exclude contains {"target": target.metadata.name, "code": "ClosedEnvironment", "msg": msg} if {
@@ -31,12 +31,12 @@ exclude contains {"target": target.metadata.name, "code": "ClosedEnvironment", "
 	some target in input.targets
 	theirs := labels.value(target, "env")
 	theirs in input.parameters.closed
-	msg := sprintf("takes only what carries the label env=%s", [theirs])
+	msg := sprintf("accepts only objects with the label env=%s", [theirs])
 }
 
 deny contains {
 	"code": "OtherEnvironment",
-	"msg": sprintf("env=%s contradicts the namespace, which is of %q", [env, theirs]),
+	"msg": sprintf("env=%s differs from the label of the namespace, which is %q", [env, theirs]),
 	"field": "metadata.labels.env",
 } if {
 	theirs := labels.value(input.namespace, "env")

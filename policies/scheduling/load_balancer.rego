@@ -1,8 +1,8 @@
 # METADATA
-# title: Load balancers only where a target permits them
+# title: Load balancers only on targets that allow them
 # description: >
-#   A Service of type LoadBalancer, which costs money, goes only to targets that
-#   carry the label load-balancer=allowed.
+#   A Service of type LoadBalancer, which costs money, runs only on targets with
+#   the label load-balancer=allowed.
 # custom:
 #   policy:
 #     action: Audit

@@ -1,8 +1,8 @@
 # METADATA
 # title: Required owner
 # description: >
-#   Every workload says who answers for it, in the label that parameters.label
-#   names. A namespace can carry the label for all that is in it.
+#   Every workload has a label with its owner. parameters.label is the key of the
+#   label. The label on a namespace applies to all its objects.
 # custom:
 #   policy:
 #     action: Audit
@@ -19,5 +19,5 @@ deny contains {"code": "OwnerMissing", "msg": msg, "field": "metadata.labels"} i
 	label := input.parameters.label
 	labels.value(input.object, label) == ""
 	labels.value(input.namespace, label) == ""
-	msg := sprintf("label %q is missing; it says who answers for this workload", [label])
+	msg := sprintf("label %q is missing; it names the owner of this workload", [label])
 }

@@ -1,8 +1,8 @@
 # METADATA
 # title: Spread
 # description: >
-#   Prefer the targets that have fewer resources already: the emptiest scores
-#   100, the fullest 0.
+#   Targets with fewer resources are preferred: the target with the fewest has
+#   score 100, and the target with the most 0.
 # custom:
 #   policy:
 #     action: Audit

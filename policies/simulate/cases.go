@@ -61,7 +61,7 @@ func Cases(s *Snapshot, request input.Request, objects ...*unstructured.Unstruct
 		switch object.GroupVersionKind().GroupKind() {
 		case corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind():
 			err = s.applyNamespace(object)
-			found = []Case{{Object: object, Skipped: "policies are asked about the objects in it"}}
+			found = []Case{{Object: object, Skipped: "policies are evaluated for the objects in it"}}
 		case v1alpha1.GroupVersion.WithKind("KubernetesTarget").GroupKind():
 			found, err = s.publish(request, object)
 		case v1alpha2.GroupVersion.WithKind("KubernetesApplication").GroupKind():
@@ -84,7 +84,7 @@ func Cases(s *Snapshot, request input.Request, objects ...*unstructured.Unstruct
 	}
 	for i := range out {
 		if out[i].Question.Type != "" && s.exempt(out[i].Question.Request.Namespace) {
-			out[i].Question, out[i].Skipped = engine.Question{}, "policies are not asked about Portico's own namespace"
+			out[i].Question, out[i].Skipped = engine.Question{}, "policies are not evaluated for Portico's own namespace"
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Case) int { return cmp.Compare(a.order, b.order) })

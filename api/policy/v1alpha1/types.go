@@ -72,7 +72,7 @@ type PolicyMatch struct {
 // PolicySpec is the rules of a policy, and their effect.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",fieldPath=".type",message="cannot change, because other policies may import this one or decide with it; delete and re-create the Policy"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Library' || (!has(self.match) && !has(self.parameters))",fieldPath=".type",message="a Library is asked nothing: it has neither match nor parameters"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Library' || (!has(self.match) && !has(self.parameters))",fieldPath=".type",message="a Library is not evaluated: it has neither match nor parameters"
 // +kubebuilder:validation:XValidation:rule="self.type == 'Scheduling' || !has(self.weight)",fieldPath=".weight",message="only a Scheduling policy scores targets; leave weight out"
 type PolicySpec struct {
 	// type is Scheduling, Publish or Library. It is immutable.

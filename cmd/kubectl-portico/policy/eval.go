@@ -80,7 +80,7 @@ type objectResult struct {
 	Recorded []findingResult `json:"recorded"`
 	Excluded []findingResult `json:"excluded"`
 	Required []string        `json:"required,omitempty"`
-	// Policies are the names of the policies that were asked.
+	// Policies are the names of the evaluated policies.
 	Policies []string `json:"policies"`
 	seconds  float64
 }

@@ -73,7 +73,7 @@ func (c *command) printTraces(a simulate.Result, policies policySet, traces map[
 		}
 		at := slices.IndexFunc(a.Decision.Evaluations, func(e engine.Evaluation) bool { return e.Policy == name })
 		if at < 0 {
-			c.printf("\npolicy %s is not asked: its spec.match does not match", name)
+			c.printf("\npolicy %s is not evaluated: its spec.match does not match", name)
 			continue
 		}
 		evaluation := a.Decision.Evaluations[at]

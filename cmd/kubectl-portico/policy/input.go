@@ -17,7 +17,7 @@ func (c *command) input() *cobra.Command {
 	var f simulationFlags
 	cmd := &cobra.Command{
 		Use: "input -f FILE", Short: "Print the document that policies see of manifests",
-		Long:    inputHelp + exitCodesHelp("it was printed", "no policy is asked about any of the manifests"),
+		Long:    inputHelp + exitCodesHelp("it was printed", "no policy is evaluated for any of the manifests"),
 		Example: `  kubectl portico policy input -f policies/scheduling/examples/spread/allowed.yaml --as ada`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,7 +36,7 @@ func (c *command) input() *cobra.Command {
 			shown := 0
 			for _, one := range s.cases {
 				if one.Question.Type == "" {
-					c.warn("no policy is asked: %s %s: %s", one.Object.GetKind(), one.Object.GetName(), one.Skipped)
+					c.warn("no policy is evaluated: %s %s: %s", one.Object.GetKind(), one.Object.GetName(), one.Skipped)
 					continue
 				}
 				shown++
@@ -45,7 +45,7 @@ func (c *command) input() *cobra.Command {
 				}
 			}
 			if shown == 0 {
-				return rejectedError{fmt.Errorf("no policy is asked about any of the manifests")}
+				return rejectedError{fmt.Errorf("no policy is evaluated for any of the manifests")}
 			}
 			return nil
 		},

@@ -40,8 +40,8 @@ type simulationFlags struct {
 
 const simulationHelp = `
 
-The manifests may contain Namespaces, whose labels apply; KubernetesTargets, about which
-Publish policies are asked and which may be selected; and KubernetesApplications. A Policy
+The manifests may contain Namespaces, whose labels apply; KubernetesTargets, for which
+Publish policies are evaluated, and which may be selected; and KubernetesApplications. A Policy
 without modules changes action, match, parameters or weight of the policy of that name. A
 document with only the field request describes the request.
 
@@ -56,8 +56,8 @@ func (f *simulationFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.manifests, "filename", "f", nil, "manifests to apply: a file, a directory, or - for standard input; repeatable")
 	flags.StringArrayVar(&f.targets, "targets", nil, "manifests of the targets that exist: a file or a directory; repeatable")
-	flags.StringArrayVar(&f.policies, "policies", nil, "policies to ask: a file, a directory or a bundle; repeatable")
-	flags.StringArrayVar(&f.only, "only", nil, "ask only the policy of this name; repeatable")
+	flags.StringArrayVar(&f.policies, "policies", nil, "policies to evaluate: a file, a directory or a bundle; repeatable")
+	flags.StringArrayVar(&f.only, "only", nil, "evaluate only the policy with this name; repeatable")
 	flags.StringVar(&f.action, "action", "", "the action to assume for every policy: Deny, Warn or Audit")
 	flags.BoolVar(&f.cluster, "cluster", false, "read policies, targets and other existing objects from the cluster")
 }
@@ -71,7 +71,7 @@ type simulation struct {
 	targetsUnknown bool
 }
 
-// evaluates tells whether any of the policies is asked about a case.
+// evaluates tells whether a policy is evaluated for a case.
 func (s *simulation) evaluates(one simulate.Case) bool {
 	return one.Question.Type == "" || slices.ContainsFunc(s.policies.sources, func(p manifests.Source) bool { return p.Spec.Type == one.Question.Type })
 }
