@@ -590,8 +590,8 @@ func kindCases(t *testing.T, kind kinds.Kind, create func(client.Object) func(*t
 	}
 }
 
-// goingCases change what is being deleted: its finalizers alone, which is nobody's
-// business, and something else, which is judged as ever.
+// goingCases update objects that are being deleted. An update of the finalizers calls
+// no webhook. Any other update calls the same webhooks as before the deletion.
 func goingCases(going func(client.Object, func(client.Object)) func(*testing.T) client.Object, image func(client.Object)) map[string]selection {
 	relabel := func(o client.Object) {
 		o.SetLabels(map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote, "a": "b"})

@@ -35,17 +35,12 @@ func (c counts) add(f *file, vague []string) {
 // than the bound of a directory with few comments.
 const tolerated = 1
 
-// over returns a problem for each directory above its bound. exceptions are the bounds
-// of single directories.
-func (c counts) over(bound float64, exceptions map[string]float64) []string {
+// over returns a problem for each directory above the bound.
+func (c counts) over(bound float64) []string {
 	var out []string
 	for _, dir := range slices.Sorted(maps.Keys(c)) {
-		limit, ok := exceptions[dir]
-		if !ok {
-			limit = bound
-		}
-		if n := c[dir]; n.vague > tolerated && n.perThousand() > limit {
-			out = append(out, fmt.Sprintf("%s: comments have %d vague words in %d; at most %g for each thousand, so name the thing", dir, n.vague, n.words, limit))
+		if n := c[dir]; n.vague > tolerated && n.perThousand() > bound {
+			out = append(out, fmt.Sprintf("%s: comments have %d vague words in %d; at most %g for each thousand, so name the thing", dir, n.vague, n.words, bound))
 		}
 	}
 	return out

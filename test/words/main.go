@@ -60,7 +60,7 @@ func run(dirs []string, vague bool) (problems int, err error) {
 			problems++
 		}
 	}
-	for _, line := range comments.over(rules.Vague.PerThousand, rules.Vague.Exceptions) {
+	for _, line := range comments.over(rules.Vague.PerThousand) {
 		fmt.Println(line)
 		problems++
 	}

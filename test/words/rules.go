@@ -24,8 +24,6 @@ type rules struct {
 type vague struct {
 	Words       []string `json:"words"`
 	PerThousand float64  `json:"perThousand"`
-	// Exceptions are the bounds of single directories.
-	Exceptions map[string]float64 `json:"exceptions"`
 }
 
 // ban is a word that names do not use.
