@@ -237,7 +237,7 @@ func TestSteps(t *testing.T) {
 		"CreateFails": {reason: "So is one to create the target.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("create KubernetesTarget", failure)}, steps: 6, err: failure},
 		"Terminating": {reason: "A namespace that is deleted gets no target.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("create KubernetesTarget", terminating)}, steps: 6},
 		"PatchFails":  {reason: "A failure to change the target is tried again.", settings: settings{claim: bound("dev"), objects: []client.Object{target("prod")}, fails: reconcilertest.FailOn("patch KubernetesTarget", failure)}, steps: 6, err: failure},
-		"StatusFails": {reason: "So is one to write the condition.", settings: settings{claim: bound("prod"), policy: onlyDev, objects: []client.Object{target("dev")}, fails: reconcilertest.FailOn("patch status KubernetesTarget", failure)}, steps: 5, err: failure, event: "Warning DeniedByPolicy the target stays as it is"},
+		"StatusFails": {reason: "So is one to write the condition.", settings: settings{claim: bound("prod"), policy: onlyDev, objects: []client.Object{target("dev")}, fails: reconcilertest.FailOn("patch status KubernetesTarget", failure)}, steps: 5, err: failure, event: "Warning DeniedByPolicy the target does not follow the change of its claim"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
