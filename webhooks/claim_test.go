@@ -50,19 +50,19 @@ func TestClaimAtAdmission(t *testing.T) {
 		testRequest
 		message, warnings []string
 	}{
-		"Create":    {reason: "The author of a claim is asked.", testRequest: testRequest{object: kc("new", "env: prod", writes)}, message: denied},
-		"CreateDry": {reason: "In a dry run as well.", testRequest: testRequest{object: kc("new", "env: prod", writes), dryRun: true}, message: denied},
-		"Good":      {reason: "And may go on.", testRequest: testRequest{object: kc("new", "env: dev", writes)}},
-		"Relabel":   {reason: "So is who labels it later.", testRequest: testRequest{object: kc("demo", "env: prod", writes), old: kc("demo", "env: dev", writes)}, message: denied},
-		"Known":     {reason: "Policies see the target as it is, and what others labelled it.", testRequest: testRequest{object: kc("demo", "env: test", writes), old: kc("demo", "env: dev", writes)}, message: []string{"policy zone: Zone: KubernetesCluster"}},
-		"Secret":    {reason: "Or has it write to another Secret.", testRequest: testRequest{object: kc("demo", "env: dev", "writeConnectionSecretToRef: {name: other}"), old: kc("demo", "env: dev", writes)}, warnings: []string{"policy secret: Secret: other"}},
-		"Named":     {reason: "Or names a Secret at last.", testRequest: testRequest{object: kc("new", "env: prod", writes), old: kc("new", "env: prod", "")}, message: denied},
-		"Bind":      {reason: "Or names the resource to bind.", testRequest: testRequest{object: kc("new", "env: prod", writes+", resourceRef: {name: a}"), old: kc("new", "env: prod", writes)}, message: denied},
-		"Nameless":  {reason: "A claim that names no Secret publishes nothing.", testRequest: testRequest{object: kc("new", "env: prod", "")}},
-		"Version":   {reason: "What changes nothing of the target asks nobody.", testRequest: testRequest{object: kc("new", "env: prod", writes+", clusterVersion: '1.36'"), old: kc("new", "env: prod", writes)}},
-		"Going":     {reason: "A claim that is being deleted publishes nothing more.", testRequest: testRequest{object: going(kc("demo", "env: prod", writes)), old: going(kc("demo", "env: dev", writes))}},
-		"Status":    {reason: "What binds it is a controller.", testRequest: testRequest{object: kc("demo", "env: prod", writes), old: kc("demo", "env: dev", writes), subresource: "status"}},
-		"Portico":   {reason: "Portico carries out what others were asked about.", testRequest: testRequest{object: kc("new", "env: prod", writes), user: porticoUser}},
+		"Create":    {reason: "The policies see the author of the claim.", testRequest: testRequest{object: kc("new", "env: prod", writes)}, message: denied},
+		"CreateDry": {reason: "A dry run evaluates the policies, too.", testRequest: testRequest{object: kc("new", "env: prod", writes), dryRun: true}, message: denied},
+		"Good":      {reason: "An allowed claim is accepted.", testRequest: testRequest{object: kc("new", "env: dev", writes)}},
+		"Relabel":   {reason: "A change of the labels is evaluated with its user.", testRequest: testRequest{object: kc("demo", "env: prod", writes), old: kc("demo", "env: dev", writes)}, message: denied},
+		"Known":     {reason: "Policies see the existing target, with the labels of others.", testRequest: testRequest{object: kc("demo", "env: test", writes), old: kc("demo", "env: dev", writes)}, message: []string{"policy zone: Zone: KubernetesCluster"}},
+		"Secret":    {reason: "A change of the Secret is evaluated.", testRequest: testRequest{object: kc("demo", "env: dev", "writeConnectionSecretToRef: {name: other}"), old: kc("demo", "env: dev", writes)}, warnings: []string{"policy secret: Secret: other"}},
+		"Named":     {reason: "A claim that names its first Secret is evaluated.", testRequest: testRequest{object: kc("new", "env: prod", writes), old: kc("new", "env: prod", "")}, message: denied},
+		"Bind":      {reason: "A change of the resource is evaluated.", testRequest: testRequest{object: kc("new", "env: prod", writes+", resourceRef: {name: a}"), old: kc("new", "env: prod", writes)}, message: denied},
+		"Nameless":  {reason: "A claim without a Secret publishes no target.", testRequest: testRequest{object: kc("new", "env: prod", "")}},
+		"Version":   {reason: "A change without an effect on the target is not evaluated.", testRequest: testRequest{object: kc("new", "env: prod", writes+", clusterVersion: '1.36'"), old: kc("new", "env: prod", writes)}},
+		"Going":     {reason: "A claim that is being deleted publishes no target.", testRequest: testRequest{object: going(kc("demo", "env: prod", writes)), old: going(kc("demo", "env: dev", writes))}},
+		"Status":    {reason: "A controller that binds the claim is a user like any other.", testRequest: testRequest{object: kc("demo", "env: prod", writes), old: kc("demo", "env: dev", writes), subresource: "status"}},
+		"Portico":   {reason: "Portico's own requests are not evaluated.", testRequest: testRequest{object: kc("new", "env: prod", writes), user: porticoUser}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -37,10 +37,10 @@ func TestContentIsInDryRun(t *testing.T) {
 		reason, object, old string
 		want                []string
 	}{
-		"New":       {reason: "What is new is tried, with what is in it.", object: secret(remote, "Yg=="), want: []string{sentObject}},
-		"Labelled":  {reason: "So is what is now sent.", object: secret(remote, "Yg=="), old: secret("", "Yg=="), want: []string{sentObject}},
-		"Changed":   {reason: "So is what changed.", object: secret(remote, "Yg=="), old: secret(remote, "eA=="), want: []string{sentObject}},
-		"Unchanged": {reason: "Nobody asks twice.", object: secret(remote, "Yg=="), old: secret(remote, "Yg==")},
+		"New":       {reason: "A new Secret is tried with its data.", object: secret(remote, "Yg=="), want: []string{sentObject}},
+		"Labelled":  {reason: "A Secret that gets the label is tried with its data.", object: secret(remote, "Yg=="), old: secret("", "Yg=="), want: []string{sentObject}},
+		"Changed":   {reason: "A changed Secret is tried with its data.", object: secret(remote, "Yg=="), old: secret(remote, "eA=="), want: []string{sentObject}},
+		"Unchanged": {reason: "An unchanged Secret is not tried.", object: secret(remote, "Yg=="), old: secret(remote, "Yg==")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func TestConverter(t *testing.T) {
 		reason, from, apiVersion, want string
 	}{
 		"Up": {
-			reason:     "A selector with empty labels stays one.",
+			reason:     "A selector with empty matchLabels remains one.",
 			from:       `{"apiVersion": "workload.crossplane.io/v1alpha1", "kind": "KubernetesApplication", "metadata": {"name": "a", "uid": "b"}, "spec": {"clusterSelector": {"matchLabels": {}}, "clusterRef": {"name": "c"}}}`,
 			apiVersion: "workload.crossplane.io/v1alpha2",
 			want:       `{"apiVersion": "workload.crossplane.io/v1alpha2", "kind": "KubernetesApplication", "metadata": {"name": "a", "uid": "b"}, "spec": {"targetSelector": {"matchLabels": {}}, "targetRef": {"name": "c"}}}`,

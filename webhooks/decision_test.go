@@ -101,7 +101,7 @@ func TestSchedulingAtAdmission(t *testing.T) {
 		want policyAnswer
 	}{
 		"Denied": {
-			reason:   "All that is wrong is told at once, by policy, code and field.",
+			reason:   "All findings are reported at once, by policy, code and field.",
 			policies: []*policyv1alpha1.Policy{many, team}, hub: []client.Object{eu},
 			testRequest: testRequest{object: web(5)},
 			want: policyAnswer{
@@ -111,37 +111,37 @@ func TestSchedulingAtAdmission(t *testing.T) {
 			},
 		},
 		"DeniedDry": {
-			reason: "A dry run has the same answer.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
+			reason: "A dry run has the same result.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
 			testRequest: testRequest{object: web(5), dryRun: true},
 			want:        policyAnswer{Code: http.StatusForbidden, Message: []string{"policy many: TooMany: asks for 5 (spec.replicas)"}, Audit: map[string]string{"decision": "deny", "policies": "many", "codes": "TooMany"}},
 		},
 		"Allowed": {
-			reason: "Who is allowed to is told nothing; the audit log is.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
+			reason: "An allowed request has no message, only an audit annotation.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
 			testRequest: testRequest{object: web(2)},
 			want:        policyAnswer{Code: int32(ok), Audit: map[string]string{"decision": "allow"}},
 		},
 		"Warned": {
-			reason:   "A policy that warns lets pass.",
+			reason:   "A finding with action Warn allows the request.",
 			policies: []*policyv1alpha1.Policy{rule(scheduling, "many", noMany, policyv1alpha1.Warn)}, hub: []client.Object{eu},
 			testRequest: testRequest{object: web(5)},
 			want: policyAnswer{Code: int32(ok), Warnings: []string{"policy many: TooMany: asks for 5 (spec.replicas)"},
 				Audit: map[string]string{"decision": "warn", "policies": "many", "codes": "TooMany"}},
 		},
 		"Audited": {
-			reason:   "One that only records is heard by the audit log alone.",
+			reason:   "A finding with action Audit is only in the audit log.",
 			policies: []*policyv1alpha1.Policy{rule(scheduling, "many", noMany, policyv1alpha1.Audit)}, hub: []client.Object{eu},
 			testRequest: testRequest{object: web(5)},
 			want:        policyAnswer{Code: int32(ok), Audit: map[string]string{"decision": "audit", "policies": "many", "codes": "TooMany"}},
 		},
 		"Broken": {
-			reason:   "The fault of a policy that cannot be evaluated is not the request's.",
+			reason:   "A failed evaluation is an internal error, and not an invalid request.",
 			policies: []*policyv1alpha1.Policy{rule(scheduling, "errs", fails, "")}, hub: []client.Object{eu},
 			testRequest: testRequest{object: web(1)},
 			want: policyAnswer{Code: http.StatusInternalServerError, Message: []string{"policy errs: PolicyError: *"},
 				Audit: map[string]string{"decision": "deny", "policies": "errs", "codes": "PolicyError"}},
 		},
 		"ExcludesAll": {
-			reason:   "What fits nowhere is accepted, and each target is told with its policy.",
+			reason:   "An object without an eligible target is accepted, with a warning for each target.",
 			policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, target("us-2", map[string]string{"region": "us"})},
 			testRequest: testRequest{object: web(1)},
 			want: policyAnswer{Code: int32(ok), Warnings: []string{
@@ -151,40 +151,40 @@ func TestSchedulingAtAdmission(t *testing.T) {
 				Audit: map[string]string{"decision": "unschedulable", "policies": "region", "codes": "NotEU"}},
 		},
 		"ExcludesSome": {
-			reason: "Nobody needs to know where it will not run.", policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, eu},
+			reason: "Exclusions of other targets are not reported.", policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, eu},
 			testRequest: testRequest{object: web(1)},
 			want:        policyAnswer{Code: int32(ok), Audit: map[string]string{"decision": "exclude", "policies": "region", "codes": "NotEU"}},
 		},
 		"JoinsWhereItMayNot": {
-			reason:   "What is new cannot join an application on a target that policies keep it off.",
+			reason:   "A new object cannot join an application on a target that policies exclude for it.",
 			policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, eu, placed("us-1")},
 			testRequest: testRequest{object: web(1)},
 			want: policyAnswer{Code: http.StatusForbidden, Message: []string{"policy region: NotEU: target us-1: is not in the EU"},
 				Audit: map[string]string{"decision": "deny", "policies": "region", "codes": "NotEU"}},
 		},
 		"RunsWhereItMayNot": {
-			reason:   "What runs there already stays, and may be changed.",
+			reason:   "An object on an excluded target remains, and may be changed.",
 			policies: []*policyv1alpha1.Policy{region}, hub: []client.Object{us, eu, placed("us-1")},
 			testRequest: testRequest{object: web(2), old: web(1)},
 			want: policyAnswer{Code: int32(ok), Warnings: []string{"policy region: NotEU: target us-1: is not in the EU"},
 				Audit: map[string]string{"decision": "warn", "policies": "region", "codes": "NotEU", "target": "us-1"}},
 		},
 		"RunsAndIsDenied": {
-			reason: "But not to what is denied.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{us, placed("us-1")},
+			reason: "A running object cannot be changed to a denied one.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{us, placed("us-1")},
 			testRequest: testRequest{object: web(5), old: web(1)},
 			want: policyAnswer{Code: http.StatusForbidden, Message: []string{"policy many: TooMany: asks for 5 (spec.replicas)"},
 				Audit: map[string]string{"decision": "deny", "policies": "many", "codes": "TooMany"}},
 		},
 		"Noop": {
-			reason: "What does not change is not asked about.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
+			reason: "An unchanged object is not evaluated.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
 			testRequest: testRequest{object: web(5), old: web(5)}, want: policyAnswer{Code: int32(ok)},
 		},
 		"Portico": {
-			reason: "Portico's own writes follow from what was asked.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
+			reason: "Portico's own writes are not evaluated.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
 			testRequest: testRequest{object: web(5), user: porticoUser}, want: policyAnswer{Code: int32(ok)},
 		},
 		"Local": {
-			reason: "What runs here is not Portico's to judge.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
+			reason: "An object that remains on the hub is not evaluated.", policies: []*policyv1alpha1.Policy{many}, hub: []client.Object{eu},
 			testRequest: testRequest{object: strings.Replace(web(5), "schedule: remote", "schedule: local", 1)}, want: policyAnswer{Code: int32(ok)},
 		},
 	}
@@ -241,57 +241,57 @@ func TestResourcesAtAdmission(t *testing.T) {
 		message, warnings []string
 	}{
 		"Resource": {
-			reason: "The field is that of the resource.", testRequest: testRequest{object: resource(5, "", "")},
+			reason: "The field is a field of the resource.", testRequest: testRequest{object: resource(5, "", "")},
 			message: []string{"policy many: TooMany: asks for 5 (spec.template.spec.replicas)"},
 		},
-		"ResourceWaits": {reason: "It is told where it may not run.", testRequest: testRequest{object: resource(1, "", "")}, warnings: []string{waiting, excluded}},
+		"ResourceWaits": {reason: "The warning names the excluded target.", testRequest: testRequest{object: resource(1, "", "")}, warnings: []string{waiting, excluded}},
 		"ResourceSentByHand": {
-			reason: "Naming a target is no way around a policy.", testRequest: testRequest{object: resource(1, ", targetRef: {name: us-1}", "")},
+			reason: "A resource that names its target is evaluated, too.", testRequest: testRequest{object: resource(1, ", targetRef: {name: us-1}", "")},
 			message: []string{"policy region: NotEU: target us-1: is not in the EU (spec.template)"},
 		},
 		"ResourceJoins": {
-			reason: "Nor is joining an application that is there.", testRequest: testRequest{object: resource(1, "", ", labels: {workload.crossplane.io/application: shop}")},
+			reason: "A resource that joins an application on the target is evaluated, too.", testRequest: testRequest{object: resource(1, "", ", labels: {workload.crossplane.io/application: shop}")},
 			message: []string{"policy region: NotEU: target us-1: is not in the EU (spec.template)"},
 		},
 		"ResourceSentLater": {
-			reason:      "Nor is naming it later.",
+			reason:      "A resource that names its target later is evaluated, too.",
 			testRequest: testRequest{object: resource(1, ", targetRef: {name: us-1}", ""), old: resource(1, "", "")},
 			message:     []string{"policy region: NotEU: target us-1: is not in the EU (spec.template)"},
 		},
 		"ResourceChanges": {
-			reason:      "What runs stays, and may be changed.",
+			reason:      "A running object remains, and may be changed.",
 			testRequest: testRequest{object: resource(2, ", targetRef: {name: us-1}", ""), old: resource(1, ", targetRef: {name: us-1}", "")},
 			warnings:    []string{"policy region: NotEU: target us-1: is not in the EU (spec.template)"},
 		},
 		"ResourceNoop": {
-			reason:      "What does not change is not asked about.",
+			reason:      "An unchanged resource is not evaluated.",
 			testRequest: testRequest{object: resource(5, "", ", labels: {a: b}"), old: resource(5, "", "")},
 		},
-		"ResourceOfPortico": {reason: "It was judged as a Deployment.", testRequest: testRequest{object: resource(5, "", ""), user: porticoUser}},
+		"ResourceOfPortico": {reason: "The native object was evaluated.", testRequest: testRequest{object: resource(5, "", ""), user: porticoUser}},
 		"Application": {
-			reason: "Every template is judged, and told by its place.", testRequest: testRequest{object: app("", 5, 1, 7)},
+			reason: "Every template is evaluated, and reported with its path.", testRequest: testRequest{object: app("", 5, 1, 7)},
 			message: []string{
 				"policy many: TooMany: asks for 5 (spec.resourceTemplates[0].spec.template.spec.replicas)",
 				"policy many: TooMany: asks for 7 (spec.resourceTemplates[2].spec.template.spec.replicas)",
 			},
 		},
-		"ApplicationWaits": {reason: "Targets are told once, for all templates.", testRequest: testRequest{object: app("", 1, 2)}, warnings: []string{waiting, excluded}},
+		"ApplicationWaits": {reason: "Each target is reported once for all templates.", testRequest: testRequest{object: app("", 1, 2)}, warnings: []string{waiting, excluded}},
 		"ApplicationChanges": {
-			reason: "Only what changes is judged.", testRequest: testRequest{object: app("", 5, 2), old: app("", 5, 1)}, warnings: []string{waiting, excluded},
+			reason: "Only changed templates are evaluated.", testRequest: testRequest{object: app("", 5, 2), old: app("", 5, 1)}, warnings: []string{waiting, excluded},
 		},
 		"ApplicationGrows": {
-			reason:      "A template that is new comes new to the target; the others stay.",
+			reason:      "A new template is new on the target. The others remain.",
 			testRequest: testRequest{object: app(", targetRef: {name: us-1}", 2, 1), old: app(", targetRef: {name: us-1}", 1)},
 			message:     []string{"policy region: NotEU: target us-1: is not in the EU (spec.resourceTemplates[1].spec.template)"},
 			warnings:    []string{"policy region: NotEU: target us-1: is not in the EU (spec.resourceTemplates[0].spec.template)"},
 		},
-		"ApplicationNoop": {reason: "Labels of the application are nothing that runs.", testRequest: testRequest{object: app("", 5), old: strings.Replace(app("", 5), "name: shop}", "name: shop, labels: {a: b}}", 1)}},
+		"ApplicationNoop": {reason: "Labels of the application are no labels of its objects.", testRequest: testRequest{object: app("", 5), old: strings.Replace(app("", 5), "name: shop}", "name: shop, labels: {a: b}}", 1)}},
 		"ChangedOnceDeleted": {
-			reason:      "What is being deleted is judged as ever.",
+			reason:      "An object that is being deleted is evaluated.",
 			testRequest: testRequest{object: going(resource(5, "", "")), old: going(resource(1, "", ""))},
 			message:     []string{"policy many: TooMany: asks for 5 (spec.template.spec.replicas)"},
 		},
-		"FinalizerGoes": {reason: "A finalizer may always go.", testRequest: testRequest{
+		"FinalizerGoes": {reason: "A change of finalizers is always allowed.", testRequest: testRequest{
 			object: going(resource(5, "", "")), old: strings.Replace(going(resource(5, "", "")), "name: web,", "name: web, finalizers: [a/b],", 1)}},
 	}
 	for name, tc := range cases {
@@ -328,18 +328,18 @@ func TestPublishAtAdmission(t *testing.T) {
 		testRequest
 		message, warnings []string
 	}{
-		"Create":             {reason: "Who publishes is asked.", testRequest: testRequest{object: kt("", "")}, message: denied, warnings: twice},
-		"CreateDry":          {reason: "In a dry run as well.", testRequest: testRequest{object: kt("", ""), dryRun: true}, message: denied, warnings: twice},
-		"Good":               {reason: "And lets pass.", testRequest: testRequest{object: kt("env: prod", "")}, warnings: twice},
-		"Relabel":            {reason: "So is who takes a label off.", testRequest: testRequest{object: kt("", ""), old: kt("env: prod", "")}, message: denied, warnings: twice},
-		"Respec":             {reason: "Or points it elsewhere.", testRequest: testRequest{object: kt("", ", unschedulable: true"), old: kt("", "")}, message: denied, warnings: twice},
-		"Noop":               {reason: "Annotations publish nothing.", testRequest: testRequest{object: strings.Replace(kt("", ""), "name: us", "name: us, annotations: {a: b}", 1), old: kt("", "")}},
-		"Portico":            {reason: "Portico publishes for who was asked.", testRequest: testRequest{object: kt("", ""), user: porticoUser}},
-		"Status":             {reason: "A status publishes nothing.", testRequest: testRequest{object: kt("", ""), old: kt("env: prod", ""), subresource: "status"}},
-		"RelabelOnceDeleted": {reason: "What is being deleted is judged as ever.", testRequest: testRequest{object: going(kt("", "")), old: going(kt("env: prod", ""))}, message: denied, warnings: twice},
-		"FinalizerGoes": {reason: "Nothing stands in the way of deletion.", testRequest: testRequest{
+		"Create":             {reason: "The policies see the publisher.", testRequest: testRequest{object: kt("", "")}, message: denied, warnings: twice},
+		"CreateDry":          {reason: "A dry run evaluates the policies, too.", testRequest: testRequest{object: kt("", ""), dryRun: true}, message: denied, warnings: twice},
+		"Good":               {reason: "An allowed target is accepted.", testRequest: testRequest{object: kt("env: prod", "")}, warnings: twice},
+		"Relabel":            {reason: "The removal of a label is evaluated.", testRequest: testRequest{object: kt("", ""), old: kt("env: prod", "")}, message: denied, warnings: twice},
+		"Respec":             {reason: "A change of the connection is evaluated.", testRequest: testRequest{object: kt("", ", unschedulable: true"), old: kt("", "")}, message: denied, warnings: twice},
+		"Noop":               {reason: "A change of annotations is not evaluated.", testRequest: testRequest{object: strings.Replace(kt("", ""), "name: us", "name: us, annotations: {a: b}", 1), old: kt("", "")}},
+		"Portico":            {reason: "Portico's own requests are not evaluated.", testRequest: testRequest{object: kt("", ""), user: porticoUser}},
+		"Status":             {reason: "A change of the status is not evaluated.", testRequest: testRequest{object: kt("", ""), old: kt("env: prod", ""), subresource: "status"}},
+		"RelabelOnceDeleted": {reason: "A target that is being deleted is evaluated.", testRequest: testRequest{object: going(kt("", "")), old: going(kt("env: prod", ""))}, message: denied, warnings: twice},
+		"FinalizerGoes": {reason: "A deletion is always allowed.", testRequest: testRequest{
 			object: going(kt("", "")), old: strings.Replace(going(kt("", "")), "name: us,", "name: us, finalizers: [a/b],", 1)}},
-		"Delete": {reason: "Nor of its beginning.", testRequest: testRequest{old: kt("", ""), operation: admissionv1.Delete}},
+		"Delete": {reason: "The start of a deletion is always allowed.", testRequest: testRequest{old: kt("", ""), operation: admissionv1.Delete}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -88,26 +88,26 @@ func TestDryRuns(t *testing.T) {
 		want      policyAnswer
 		requested []string
 	}{
-		"Refused":   {reason: "What a target says is said here.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1)}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
-		"DryRun":    {reason: "A dry run has the same answer.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1), dryRun: true}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
-		"Accepted":  {reason: "Who is not refused hears nothing.", answer: policies.DryRun{Result: policies.DryRunAccepted}, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1)}, want: taken("accepted"), requested: []string{"eu-1 web "}},
-		"Chosen":    {reason: "Before it is placed, the target that placement would choose is asked.", answer: refuses, hub: []client.Object{us, eu}, testRequest: testRequest{path: NativePath, object: web(1)}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
-		"Scaled":    {reason: "A change that is sent is tried.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(2), old: web(1)}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
+		"Refused":   {reason: "The refusal of the target is the refusal of the hub.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1)}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
+		"DryRun":    {reason: "A dry run on the hub has the same result.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1), dryRun: true}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
+		"Accepted":  {reason: "An accepted object has no warning.", answer: policies.DryRun{Result: policies.DryRunAccepted}, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1)}, want: taken("accepted"), requested: []string{"eu-1 web "}},
+		"Chosen":    {reason: "Without a target, the dry run is on the target that would be selected.", answer: refuses, hub: []client.Object{us, eu}, testRequest: testRequest{path: NativePath, object: web(1)}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
+		"Scaled":    {reason: "A changed object is tried.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(2), old: web(1)}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
 		"Unchanged": {reason: "A change that is not sent is not tried.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1, "workload.crossplane.io/application: shop"), old: web(1)}, want: policyAnswer{Code: http.StatusOK}},
-		"Portico":   {reason: "What Portico writes was tried before.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1), user: porticoUser}, want: policyAnswer{Code: http.StatusOK}},
-		"OptedOut":  {reason: "A target may not want to be asked.", answer: refuses, hub: []client.Object{quiet}, testRequest: testRequest{path: NativePath, object: web(1)}, want: policyAnswer{Code: http.StatusOK}},
-		"Nowhere":   {reason: "Without a target nobody is asked.", answer: refuses, testRequest: testRequest{path: NativePath, object: web(1)}, want: policyAnswer{Code: http.StatusOK, Warnings: []string{"accepted, and waiting for a target: no KubernetesTarget is published in namespace team-a"}, Audit: map[string]string{"decision": "unschedulable"}}},
+		"Portico":   {reason: "Portico's own writes are not tried.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1), user: porticoUser}, want: policyAnswer{Code: http.StatusOK}},
+		"OptedOut":  {reason: "A target may disable dry runs.", answer: refuses, hub: []client.Object{quiet}, testRequest: testRequest{path: NativePath, object: web(1)}, want: policyAnswer{Code: http.StatusOK}},
+		"Nowhere":   {reason: "Without a target there is no dry run.", answer: refuses, testRequest: testRequest{path: NativePath, object: web(1)}, want: policyAnswer{Code: http.StatusOK, Warnings: []string{"accepted, and waiting for a target: no KubernetesTarget is published in namespace team-a"}, Audit: map[string]string{"decision": "unschedulable"}}},
 		"Warned": {
-			reason: "What a target warns of, and what it could not say, is passed on as warnings.",
+			reason: "Warnings of the target, and the message of a missing answer, are warnings of the hub.",
 			answer: policies.DryRun{Result: policies.DryRunUnanswered, Message: "accepted without asking", Warnings: []string{"target eu-1: old"}},
 			hub:    []client.Object{eu}, testRequest: testRequest{path: NativePath, object: web(1)}, requested: []string{"eu-1 web "},
 			want: policyAnswer{Code: http.StatusOK, Warnings: []string{"accepted without asking", "target eu-1: old"}, Audit: map[string]string{"target": "eu-1", "dry-run": "unanswered"}},
 		},
 		"Resource":          {reason: "Resources are tried.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: config}, want: forbidden(refuses.Message), requested: []string{"eu-1 web "}},
-		"ResourceUnchanged": {reason: "Their labels are not sent.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: labelled, old: config}, want: policyAnswer{Code: http.StatusOK}},
-		"Templates":         {reason: "All templates are tried, together with what they bring.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: larger}, want: forbidden("spec.resourceTemplates[0].spec.template: "+refuses.Message, "spec.resourceTemplates[1].spec.template: "+refuses.Message), requested: []string{"eu-1 one ++", "eu-1 two ++"}},
-		"NewTemplate":       {reason: "Only what is new is tried.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: larger, old: shop}, want: forbidden("spec.resourceTemplates[1].spec.template: " + refuses.Message), requested: []string{"eu-1 two ++"}},
-		"TemplatesAccepted": {reason: "The least of the answers is in the audit log.", answer: policies.DryRun{Result: policies.DryRunSkipped}, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: larger}, want: taken("skipped"), requested: []string{"eu-1 one ++", "eu-1 two ++"}},
+		"ResourceUnchanged": {reason: "The labels of a resource are not sent.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: labelled, old: config}, want: policyAnswer{Code: http.StatusOK}},
+		"Templates":         {reason: "All templates are tried, with all templates of the application.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: larger}, want: forbidden("spec.resourceTemplates[0].spec.template: "+refuses.Message, "spec.resourceTemplates[1].spec.template: "+refuses.Message), requested: []string{"eu-1 one ++", "eu-1 two ++"}},
+		"NewTemplate":       {reason: "Only new templates are tried.", answer: refuses, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: larger, old: shop}, want: forbidden("spec.resourceTemplates[1].spec.template: " + refuses.Message), requested: []string{"eu-1 two ++"}},
+		"TemplatesAccepted": {reason: "The audit log has the worst result.", answer: policies.DryRun{Result: policies.DryRunSkipped}, hub: []client.Object{eu}, testRequest: testRequest{path: WorkloadPath, object: larger}, want: taken("skipped"), requested: []string{"eu-1 one ++", "eu-1 two ++"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

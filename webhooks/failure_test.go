@@ -85,12 +85,12 @@ func TestUndecided(t *testing.T) {
 		reader  client.Reader
 	}{
 		"ObjectUnreadable": {
-			reason:  "The object is not one.",
+			reason:  "The object is no mapping.",
 			of:      judged,
 			request: func(r *admissionv1.AdmissionRequest) { r.Object = runtime.RawExtension{Raw: []byte(`[1]`)} },
 		},
 		"ObjectWithoutKind": {
-			reason:  "The object does not say what it is.",
+			reason:  "The object has no kind.",
 			of:      []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath},
 			request: func(r *admissionv1.AdmissionRequest) { r.Object = runtime.RawExtension{Raw: []byte(`{}`)} },
 		},
@@ -100,7 +100,7 @@ func TestUndecided(t *testing.T) {
 			request: func(r *admissionv1.AdmissionRequest) { r.Object = runtime.RawExtension{} },
 		},
 		"OldObjectUnreadable": {
-			reason: "The object that is replaced is not one.",
+			reason: "The old object is no mapping.",
 			of:     judged,
 			request: func(r *admissionv1.AdmissionRequest) {
 				r.Operation, r.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(`[1]`)}
@@ -112,7 +112,7 @@ func TestUndecided(t *testing.T) {
 			reader: failing{errors.New("cache is not started")},
 		},
 		"Panics": {
-			reason: "There is a bug in Portico.",
+			reason: "There is an error in Portico.",
 			of:     []string{NativePath},
 			reader: failing{nil},
 		},

@@ -49,28 +49,28 @@ func TestInUse(t *testing.T) {
 		warning      string // on the deletion of the target
 	}{
 		"Unused": {
-			reason: "What nobody uses may go.",
+			reason: "An unused target and its Secret may be deleted.",
 			cached: []client.Object{published(nil), placedOn("eu-2", "")},
 			live:   []client.Object{published(nil), placedOn("eu-2", "")},
 		},
 		"Used": {
-			reason:  "What runs there could not be reached any more.",
+			reason:  "Portico could no longer delete the objects of the resource.",
 			cached:  []client.Object{published(nil), placedOn("eu-1", "")},
 			refusal: "1 KubernetesApplicationResource is on target eu-1",
 		},
 		"Leaving": {
-			reason:  "What moves away has yet to be deleted there.",
+			reason:  "The object of a resource that moves away is still to be deleted.",
 			cached:  []client.Object{published(nil), placedOn("eu-2", "eu-1")},
 			refusal: "kubectl portico drain eu-1",
 		},
 		"Stale": {
-			reason:  "A cache that has not heard of a resource does not orphan it.",
+			reason:  "The API server has a resource that the cache does not have yet.",
 			cached:  []client.Object{published(nil)},
 			live:    []client.Object{published(nil), placedOn("eu-1", "")},
 			refusal: "1 KubernetesApplicationResource is on target eu-1",
 		},
 		"Released": {
-			reason:  "Who gives it up is told what that leaves behind.",
+			reason:  "The warning of a release lists the remaining objects.",
 			cached:  []client.Object{published(released), placedOn("eu-1", "")},
 			live:    []client.Object{published(released), placedOn("eu-1", "")},
 			warning: "remain on its cluster: Deployment shop/web",
@@ -114,7 +114,7 @@ func TestInUseCost(t *testing.T) {
 	}{
 		"Unused":      {reason: "The other targets and resources of the namespace are not read.", supported: true, target: 1, secret: 1},
 		"Used":        {reason: "The target and its resource are read.", supported: true, user: placedOn("eu-1", ""), target: 2, secret: 2, refused: true},
-		"Leaving":     {reason: "The field of the target that is left finds the resource.", supported: true, user: placedOn("eu-2", "eu-1"), target: 2, secret: 2, refused: true},
+		"Leaving":     {reason: "The resource is found by the field of the target that it leaves.", supported: true, user: placedOn("eu-2", "eu-1"), target: 2, secret: 2, refused: true},
 		"Unsupported": {reason: "The whole namespace is read.", target: 1 + 2*50, secret: 51 + 2*50},
 		"UsedThere":   {reason: "The whole namespace is read.", user: placedOn("eu-1", ""), target: 1 + 51, secret: 51 + 51, refused: true},
 	}
@@ -193,13 +193,13 @@ func TestInUseWithdrawn(t *testing.T) {
 		user, path, old string
 		allowed         bool
 	}{
-		"ByPortico":      {reason: "It takes back what it copied.", user: porticoUser, path: InUseSecretPath, old: copied, allowed: true},
-		"ByCollector":    {reason: "The target it was copied for is gone; this one only has its name.", user: collector, path: InUseSecretPath, old: copied, allowed: true},
-		"BySomebody":     {reason: "The target is still reached with it.", user: "jane", path: InUseSecretPath, old: copied},
-		"ByNamespace":    {reason: "It goes after what needs it, at the next try.", user: "system:serviceaccount:kube-system:namespace-controller", path: InUseSecretPath, old: copied},
-		"Given":          {reason: "What a user wrote is not Portico's to take back.", user: porticoUser, path: InUseSecretPath, old: usedSecret},
-		"GivenCollected": {reason: "Its owner went, and the target did not.", user: collector, path: InUseSecretPath, old: usedSecret},
-		"Target":         {reason: "A target goes when nothing is on it, whoever asks.", user: porticoUser, path: InUsePath, old: usedTarget},
+		"ByPortico":      {reason: "Portico deletes its own copy.", user: porticoUser, path: InUseSecretPath, old: copied, allowed: true},
+		"ByCollector":    {reason: "The garbage collector deletes the copy of a deleted target with the same name.", user: collector, path: InUseSecretPath, old: copied, allowed: true},
+		"BySomebody":     {reason: "The copy is the connection of a target in use.", user: "jane", path: InUseSecretPath, old: copied},
+		"ByNamespace":    {reason: "The namespace controller tries again when the resources are gone.", user: "system:serviceaccount:kube-system:namespace-controller", path: InUseSecretPath, old: copied},
+		"Given":          {reason: "A Secret of a user is not Portico's.", user: porticoUser, path: InUseSecretPath, old: usedSecret},
+		"GivenCollected": {reason: "The owner of the Secret is deleted, and the target is not.", user: collector, path: InUseSecretPath, old: usedSecret},
+		"Target":         {reason: "A target in use is not deleted for any user.", user: porticoUser, path: InUsePath, old: usedTarget},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -88,12 +88,12 @@ func TestDryRunsAreLimited(t *testing.T) {
 		requested int
 		warned    int
 	}{
-		"WithinBurst": {reason: "An installation of many objects is tried whole.", limits: Limits{DryRunsOfUser: Limit{1, 500}, DryRunsOnTarget: Limit{1, 500}}, requests: times(500, deploys("jane")), requested: 500},
-		"OneUser":     {reason: "One user does not send more to a target than the limit.", limits: Limits{DryRunsOfUser: Limit{1e-9, 2}}, requests: times(5, deploys("eve")), requested: 2, warned: 3},
-		"OtherUser":   {reason: "Another user is not hit.", limits: Limits{DryRunsOfUser: Limit{1e-9, 2}}, requests: append(times(3, deploys("eve")), deploys("jane")), requested: 3, warned: 1},
-		"MadeUpUsers": {reason: "Invented names do not send more than the target's limit.", limits: Limits{DryRunsOfUser: Limit{1e-9, 2}, DryRunsOnTarget: Limit{1e-9, 7}}, requests: users(20), requested: 7, warned: 13},
+		"WithinBurst": {reason: "An installation of many objects is tried completely.", limits: Limits{DryRunsOfUser: Limit{1, 500}, DryRunsOnTarget: Limit{1, 500}}, requests: times(500, deploys("jane")), requested: 500},
+		"OneUser":     {reason: "Above the limit of a user, dry runs are skipped.", limits: Limits{DryRunsOfUser: Limit{1e-9, 2}}, requests: times(5, deploys("eve")), requested: 2, warned: 3},
+		"OtherUser":   {reason: "The limit of a user does not affect others.", limits: Limits{DryRunsOfUser: Limit{1e-9, 2}}, requests: append(times(3, deploys("eve")), deploys("jane")), requested: 3, warned: 1},
+		"MadeUpUsers": {reason: "Invented user names do not exceed the limit of the target.", limits: Limits{DryRunsOfUser: Limit{1e-9, 2}, DryRunsOnTarget: Limit{1e-9, 7}}, requests: users(20), requested: 7, warned: 13},
 		"Templates":   {reason: "Each template of an application counts.", limits: Limits{DryRunsOfUser: Limit{1e-9, 4}}, requests: times(1, templates("eve", 10)), requested: 4, warned: 1},
-		"Unlimited":   {reason: "Without a limit each is tried.", requests: times(50, deploys("jane")), requested: 50},
+		"Unlimited":   {reason: "Without a limit every object is tried.", requests: times(50, deploys("jane")), requested: 50},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -146,10 +146,10 @@ func TestAccessReviewsAreLimited(t *testing.T) {
 		requested int
 		last      int32
 	}{
-		"OneUser":     {reason: "One user does not have the hub asked more than the limit.", limits: Limits{AccessReviewsOfUser: Limit{1e-9, 2}}, users: []string{"eve", "eve", "eve"}, requested: 2, last: http.StatusTooManyRequests},
-		"OtherUser":   {reason: "Another user is not hit.", limits: Limits{AccessReviewsOfUser: Limit{1e-9, 2}}, users: []string{"eve", "eve", "eve", "jane"}, requested: 3, last: http.StatusOK},
-		"MadeUpUsers": {reason: "Invented names do not have the hub asked more than the limit of all.", limits: Limits{AccessReviewsOfUser: Limit{1e-9, 2}, AccessReviews: Limit{1e-9, 3}}, users: []string{"a", "b", "c", "d", "e"}, requested: 3, last: http.StatusTooManyRequests},
-		"Portico":     {reason: "Portico's own requests need no rights.", limits: Limits{AccessReviewsOfUser: Limit{1e-9, 1}, AccessReviews: Limit{1e-9, 1}}, users: []string{"eve", "eve", porticoUser}, requested: 1, last: http.StatusOK},
+		"OneUser":     {reason: "Above the limit of a user, access reviews are refused.", limits: Limits{AccessReviewsOfUser: Limit{1e-9, 2}}, users: []string{"eve", "eve", "eve"}, requested: 2, last: http.StatusTooManyRequests},
+		"OtherUser":   {reason: "The limit of a user does not affect others.", limits: Limits{AccessReviewsOfUser: Limit{1e-9, 2}}, users: []string{"eve", "eve", "eve", "jane"}, requested: 3, last: http.StatusOK},
+		"MadeUpUsers": {reason: "Invented user names do not exceed the limit of all users.", limits: Limits{AccessReviewsOfUser: Limit{1e-9, 2}, AccessReviews: Limit{1e-9, 3}}, users: []string{"a", "b", "c", "d", "e"}, requested: 3, last: http.StatusTooManyRequests},
+		"Portico":     {reason: "Portico's own requests need no review.", limits: Limits{AccessReviewsOfUser: Limit{1e-9, 1}, AccessReviews: Limit{1e-9, 1}}, users: []string{"eve", "eve", porticoUser}, requested: 1, last: http.StatusOK},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -47,27 +47,27 @@ func TestMutate(t *testing.T) {
 		audit string
 	}{
 		"HoldCreate": {
-			reason:      "A Deployment is held by its pod template, and nothing else of it is touched.",
+			reason:      "A Deployment is held by its Pod template. Its other fields do not change.",
 			testRequest: testRequest{path: HoldPath, object: deployment},
 			want:        heldDeployment,
 			audit:       "held",
 		},
 		"HoldApply": {
-			reason:      "To apply the manifest again, which knows nothing of the hold, keeps the hold.",
+			reason:      "Another apply of the manifest without the hold keeps the hold.",
 			testRequest: testRequest{path: HoldPath, object: deployment, old: heldDeployment},
 			want:        heldDeployment,
 			audit:       "held",
 		},
 		"HoldHeld": {
-			reason:      "A Deployment that is held needs nothing.",
+			reason:      "A held Deployment does not change.",
 			testRequest: testRequest{path: HoldPath, object: heldDeployment, old: heldDeployment},
 		},
 		"HoldByPortico": {
-			reason:      "Portico moves a Deployment in steps, and is not second-guessed.",
+			reason:      "Portico moves a Deployment in steps, and its own writes do not change.",
 			testRequest: testRequest{path: HoldPath, object: deployment, old: heldDeployment, user: porticoUser},
 		},
 		"HoldRunning": {
-			reason: "A Deployment that runs here goes on until the target's copy does.",
+			reason: "A running Deployment continues until its object on the target is available.",
 			testRequest: testRequest{path: HoldPath, old: localDeployment, object: `
 apiVersion: apps/v1
 kind: Deployment
@@ -81,7 +81,7 @@ spec: {template: {metadata: {labels: {app: web}}}}`,
 			audit: "held",
 		},
 		"Release": {
-			reason: "With its label gone, a Deployment is let go.",
+			reason: "A Deployment without the label is no longer held.",
 			testRequest: testRequest{path: HoldPath, old: heldDeployment, object: `
 apiVersion: apps/v1
 kind: Deployment
@@ -91,7 +91,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit: "held",
 		},
 		"HoldDamagedRecord": {
-			reason: "A record that cannot be read can be taken off, as the refusal says.",
+			reason: "A damaged record can be removed, as the refusal says.",
 			testRequest: testRequest{path: HoldPath, object: heldDeployment, old: `
 apiVersion: apps/v1
 kind: Deployment
@@ -99,7 +99,7 @@ metadata: {name: web, namespace: team-a, labels: {workload.crossplane.io/schedul
 spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}}`},
 		},
 		"HoldDamagedService": {
-			reason: "So can a Service's; what it has then is taken for the hub's.",
+			reason: "The record of a Service can be removed, too. Its values then count as those of the hub.",
 			testRequest: testRequest{
 				path:   HoldPath,
 				old:    `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{'}}, spec: {clusterIP: 10.0.0.1}}`,
@@ -109,7 +109,7 @@ spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}
 			audit: "held",
 		},
 		"HoldService": {
-			reason: "What the user chose is told from what the hub will choose, and a load balancer is kept from the hub's cloud.",
+			reason: "The user's values are recorded before the hub allocates its own, and the load balancer class excludes the hub's cloud.",
 			testRequest: testRequest{path: HoldPath, object: `
 apiVersion: v1
 kind: Service
@@ -123,19 +123,19 @@ spec: {type: LoadBalancer, loadBalancerClass: workload.crossplane.io/remote, por
 			audit: "held",
 		},
 		"HoldOtherKind": {
-			reason:      "A kind Portico does not know passes, should a configuration send one.",
+			reason:      "A kind that Portico does not support is allowed, if a configuration selects it.",
 			testRequest: testRequest{path: HoldPath, object: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}}`},
 		},
 		"HoldOtherVersion": {
-			reason:      "So does a version it was not written for.",
+			reason:      "A version that Portico does not support is allowed.",
 			testRequest: testRequest{path: HoldPath, object: `{apiVersion: apps/v2, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}}`},
 		},
 		"HoldScale": {
-			reason:      "A subresource is another object than its kind says.",
+			reason:      "A subresource may be of another kind than the request.",
 			testRequest: testRequest{path: HoldPath, object: deployment, old: heldDeployment, subresource: "scale"},
 		},
 		"HoldOnceDeleted": {
-			reason: "What is being deleted is held as ever.",
+			reason: "An object that is being deleted is held.",
 			testRequest: testRequest{path: HoldPath, old: heldDeployment, object: `
 apiVersion: apps/v1
 kind: Deployment
@@ -159,7 +159,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit: "held",
 		},
 		"NamespaceNoLabels": {
-			reason:      "Also one that has no labels at all.",
+			reason:      "An object without labels is labelled, too.",
 			testRequest: testRequest{path: HoldNamespacePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}`},
 			want: `
 apiVersion: apps/v1
@@ -169,7 +169,7 @@ spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}
 			audit: "held",
 		},
 		"NamespaceReapply": {
-			reason:      "To apply a manifest without the label, which is how it was created, does not bring the object home.",
+			reason:      "Another apply of a manifest without the label does not return the object to the hub.",
 			testRequest: testRequest{path: HoldNamespacePath, old: heldDeployment, object: localDeployment},
 			want: `
 apiVersion: apps/v1
@@ -179,11 +179,11 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit: "held",
 		},
 		"NamespaceLater": {
-			reason:      "What ran here before the namespace opted in stays.",
+			reason:      "An object that existed before the namespace opted in remains on the hub.",
 			testRequest: testRequest{path: HoldNamespacePath, old: localDeployment, object: localDeployment},
 		},
 		"NamespaceLocal": {
-			reason:      "An object that says local stays.",
+			reason:      "An object with the value local remains on the hub.",
 			testRequest: testRequest{path: HoldNamespacePath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: local}}}`},
 		},
 		"Pin": {
@@ -193,13 +193,13 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit:       "pinned",
 		},
 		"PinUnsaid": {
-			reason:      "No number of replicas means one.",
+			reason:      "The default number of replicas is one.",
 			testRequest: testRequest{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}}`},
 			want:        `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
 			audit:       "pinned",
 		},
 		"PinGoesHome": {
-			reason: "One whose label is taken off is an ordinary ReplicaSet again.",
+			reason: "A ReplicaSet without the label is an ordinary one.",
 			testRequest: testRequest{
 				path:   PinPath,
 				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
@@ -211,7 +211,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			testRequest: testRequest{path: PinPath, object: heldDeployment},
 		},
 		"Shield": {
-			reason: "The hub's controllers know nothing of the target, and what they write is what was there.",
+			reason: "The status of the hub's controllers is replaced by the stored one.",
 			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    heldDeployment + "status: {replicas: 3, readyReplicas: 3}",
@@ -221,7 +221,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit: "shielded",
 		},
 		"ShieldFirst": {
-			reason: "Where there was no status, there is none.",
+			reason: "Without a stored status there is none.",
 			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    heldDeployment,
@@ -239,7 +239,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			},
 		},
 		"ShieldPortico": {
-			reason: "Portico writes what the target says.",
+			reason: "Portico writes the status from the target.",
 			testRequest: testRequest{
 				path: ShieldPath, subresource: "status", user: porticoUser,
 				old:    heldDeployment + "status: {replicas: 3}",
@@ -247,7 +247,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			},
 		},
 		"ShieldRunning": {
-			reason: "A Deployment that still runs here has a status of its own.",
+			reason: "A Deployment that still runs on the hub has its own status.",
 			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    deployment + "status: {replicas: 3}",
@@ -255,7 +255,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			},
 		},
 		"ShieldWithoutLabel": {
-			reason: "A status write cannot change labels, so leaving them out does not lift the shield.",
+			reason: "A status write cannot change labels.",
 			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    heldDeployment + "status: {replicas: 3}",
@@ -265,7 +265,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit: "shielded",
 		},
 		"ShieldSpec": {
-			reason: "A write that is not of the status is not the shield's.",
+			reason: "Only status writes are shielded.",
 			testRequest: testRequest{
 				path:   ShieldPath,
 				old:    heldDeployment + "status: {replicas: 3}",
@@ -273,7 +273,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			},
 		},
 		"ShieldShadow": {
-			reason: "A shadow's status is Portico's too.",
+			reason: "The status of a held ReplicaSet is shielded, too.",
 			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 3}}`,
@@ -283,7 +283,7 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			audit: "shielded",
 		},
 		"ShieldOrdinary": {
-			reason: "An ordinary ReplicaSet's is not.",
+			reason: "The status of an ordinary ReplicaSet is not shielded.",
 			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
 				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1}, status: {replicas: 3}}`,

@@ -34,19 +34,19 @@ func TestNamespaceInUse(t *testing.T) {
 		annotations     map[string]string // on the resource
 		refused, warned string
 	}{
-		"Application":         {reason: "It would go with its application.", old: app, in: full, refused: "holds objects of others, which its deletion would delete: 2 ConfigMap, 1 Pod"},
-		"Resource":            {reason: "It would go with its resource.", old: resource, in: full, refused: "kubernetesapplicationresource space"},
-		"Other":               {reason: "Another resource made no Namespace.", old: other, in: full},
-		"Empty":               {reason: "Nothing of others is there.", old: app},
-		"Hidden":              {reason: "What cannot be counted may be there.", old: app, in: policies.ObjectCounts{Hidden: []string{"Pod"}}, refused: "unknown number of Pod"},
-		"Forced":              {reason: "It is said that they may go.", old: forced, in: full},
-		"Orphan":              {reason: "It stays there.", old: orphaned, in: full},
-		"ResourceForced":      {reason: "It is said of the one Namespace.", old: app, in: full, annotations: map[string]string{v1alpha1.ForceAnnotation: "true"}},
-		"ResourceOrphan":      {reason: "The one Namespace stays there.", old: app, in: full, annotations: map[string]string{v1alpha1.DeletionAnnotation: "Orphan"}},
-		"Away":                {reason: "The controller counts before it deletes.", old: app, away: errors.New("does not answer"), warned: "does not answer"},
-		"NamespaceController": {reason: "A namespace of the hub ends.", old: app, in: full, user: namespaceController},
-		"GarbageCollector":    {reason: "It carries out an earlier deletion.", old: resource, in: full, user: garbageCollector},
-		"Portico":             {reason: "It carries out an earlier deletion.", old: resource, in: full, user: porticoUser},
+		"Application":         {reason: "The Namespace would be deleted with its application.", old: app, in: full, refused: "holds objects of others, which its deletion would delete: 2 ConfigMap, 1 Pod"},
+		"Resource":            {reason: "The Namespace would be deleted with its resource.", old: resource, in: full, refused: "kubernetesapplicationresource space"},
+		"Other":               {reason: "The resource did not create the Namespace.", old: other, in: full},
+		"Empty":               {reason: "The Namespace has no objects of others.", old: app},
+		"Hidden":              {reason: "Objects that cannot be counted may exist.", old: app, in: policies.ObjectCounts{Hidden: []string{"Pod"}}, refused: "unknown number of Pod"},
+		"Forced":              {reason: "The force annotation deletes the objects of others.", old: forced, in: full},
+		"Orphan":              {reason: "The deletion policy Orphan keeps the Namespace.", old: orphaned, in: full},
+		"ResourceForced":      {reason: "The force annotation may be on the resource of the Namespace.", old: app, in: full, annotations: map[string]string{v1alpha1.ForceAnnotation: "true"}},
+		"ResourceOrphan":      {reason: "The deletion policy may be on the resource of the Namespace.", old: app, in: full, annotations: map[string]string{v1alpha1.DeletionAnnotation: "Orphan"}},
+		"Away":                {reason: "Portico's controller counts before its own deletion.", old: app, away: errors.New("does not answer"), warned: "does not answer"},
+		"NamespaceController": {reason: "The namespace of the hub is being deleted.", old: app, in: full, user: namespaceController},
+		"GarbageCollector":    {reason: "The request follows from an earlier deletion.", old: resource, in: full, user: garbageCollector},
+		"Portico":             {reason: "The request follows from an earlier deletion.", old: resource, in: full, user: porticoUser},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -58,36 +58,36 @@ func TestWrittenPolicies(t *testing.T) {
 		warnings    []string // a part of each warning
 	}{
 		"Wrong": {
-			reason:      "All that is wrong is told, with its line and a caret under it.",
+			reason:      "All errors are reported, with their lines and carets.",
 			testRequest: testRequest{object: wrong},
 			refused:     []string{"wrong.rego:3:", "want one of", "wrong.rego:5:", `"mesg"`, "^"},
 		},
 		"WrongOnceDeleted": {
-			reason:      "Also while it is being deleted, because it decides until it is gone.",
+			reason:      "A policy that is being deleted is validated, because it is still in force.",
 			testRequest: testRequest{object: strings.Replace(wrong, `"metadata":{`, `"metadata":{"deletionTimestamp":"2030-01-01T00:00:00Z",`, 1)},
 			refused:     []string{"wrong.rego:3:"},
 		},
 		"Doubtful": {
-			reason:      "What is likely to be a mistake is told, and accepted.",
+			reason:      "A likely mistake is a warning.",
 			testRequest: testRequest{object: untested},
 			warnings:    []string{"no tests", "import rego.v2"},
 		},
 		"LibraryBreaks": {
-			reason:      "A Library changes only with what imports it.",
+			reason:      "A change of a Library must not break the policies that import it.",
 			testRequest: testRequest{object: policyOf(t, "lib-limits", policyv1alpha1.Library, map[string]string{"limits.rego": "package lib.limits\n\nleast := 3\n"}), old: policyOf(t, "lib-limits", policyv1alpha1.Library, library)},
 			refused:     []string{"policy count would break"}, warnings: []string{"no tests"},
 		},
 		"LibraryGoes": {
-			reason:      "A Library stays while it is imported, and the refusal names the way out.",
+			reason:      "A Library that is imported cannot be deleted, and the message says how to proceed.",
 			testRequest: testRequest{operation: admissionv1.Delete, old: policyOf(t, "lib-limits", policyv1alpha1.Library, library)},
 			refused:     []string{"imported by count; change or delete those policies first"},
 		},
 		"ImporterGoes": {
-			reason:      "Nothing else stands in the way of deletion.",
+			reason:      "Other deletions are allowed.",
 			testRequest: testRequest{operation: admissionv1.Delete, old: policyOf(t, "count", policyv1alpha1.Scheduling, imports)},
 		},
 		"Status": {
-			reason:      "Status is not judged.",
+			reason:      "The status is not validated.",
 			testRequest: testRequest{object: wrong, subresource: "status"},
 		},
 	}

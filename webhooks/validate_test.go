@@ -102,13 +102,13 @@ func TestValidateNative(t *testing.T) {
 		want answer
 	}{
 		"Placed": {
-			reason:      "Where an object runs is in the audit log.",
+			reason:      "The audit log has the application and the target of an object.",
 			hub:         []client.Object{application("default", "eu-1")},
 			testRequest: testRequest{object: deployment},
 			want:        answer{Allowed: true, Code: http.StatusOK, Audit: map[string]string{"target": "eu-1"}},
 		},
 		"Matches": {
-			reason:      "An object that a target will take needs no words.",
+			reason:      "An object that its target accepts has no warning.",
 			hub:         []client.Object{target("eu-1", map[string]string{"env": "prod"})},
 			testRequest: testRequest{object: prod},
 			want:        allowed,
@@ -120,7 +120,7 @@ func TestValidateNative(t *testing.T) {
 			want:        allowed,
 		},
 		"MatchesNothing": {
-			reason:      "The scheduler would say this later, to somebody who no longer looks.",
+			reason:      "The user reads at once that no target matches.",
 			hub:         []client.Object{target("eu-1", map[string]string{"env": "prod"})},
 			testRequest: testRequest{object: dev},
 			want: answer{
@@ -130,7 +130,7 @@ func TestValidateNative(t *testing.T) {
 			},
 		},
 		"MatchesNothingDry": {
-			reason:      "A dry run has the same answer.",
+			reason:      "A dry run has the same result.",
 			testRequest: testRequest{object: dev, dryRun: true},
 			want: answer{
 				Allowed: true, Code: http.StatusOK,
@@ -139,7 +139,7 @@ func TestValidateNative(t *testing.T) {
 			},
 		},
 		"MatchesNothingByApplication": {
-			reason:      "What the application asks for counts for its silent members.",
+			reason:      "The selector of the application applies to members without one.",
 			hub:         []client.Object{application("default", ""), target("dev-1", map[string]string{"env": "dev"})},
 			testRequest: testRequest{object: deployment},
 			want: answer{
@@ -149,7 +149,7 @@ func TestValidateNative(t *testing.T) {
 			},
 		},
 		"OtherNamespaces": {
-			reason:      "A target serves the namespace it is published in.",
+			reason:      "Targets of other namespaces do not count.",
 			hub:         []client.Object{&v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "eu-1", Labels: map[string]string{"env": "dev"}}}},
 			testRequest: testRequest{object: dev},
 			want: answer{
@@ -159,70 +159,70 @@ func TestValidateNative(t *testing.T) {
 			},
 		},
 		"Disagrees": {
-			reason:      "The refusal names the field.",
+			reason:      "The error names the field.",
 			hub:         []client.Object{application("default", "eu-1")},
 			testRequest: testRequest{object: dev},
 			want:        invalid(selectorField, cause{metav1.CauseTypeFieldValueInvalid, selectorField}),
 		},
 		"Moves": {
-			reason:      "The application of what runs is immutable.",
+			reason:      "The application of a running object is immutable.",
 			hub:         []client.Object{application("default", "eu-1")},
 			testRequest: testRequest{object: shop, old: deployment},
 			want:        invalid(applicationField, cause{metav1.CauseTypeForbidden, applicationField}),
 		},
 		"Reselects": {
-			reason:      "So is its selector.",
+			reason:      "The selector of a running object is immutable.",
 			hub:         []client.Object{application("default", "eu-1")},
 			testRequest: testRequest{object: dev, old: prod},
 			want:        invalid(selectorField, cause{metav1.CauseTypeForbidden, selectorField}),
 		},
 		"Typo": {
-			reason:      "An object nobody would run where its label says is refused.",
+			reason:      "An unknown value of the label is refused.",
 			testRequest: testRequest{object: typo},
 			want:        invalid(scheduleField, cause{metav1.CauseTypeFieldValueNotSupported, scheduleField}),
 		},
 		"TypoBefore": {
-			reason:      "One that was stored all the same can be edited.",
+			reason:      "A stored object with an unknown value can be changed.",
 			testRequest: testRequest{object: typo, old: typo},
 			want:        allowed,
 		},
 		"NamespaceTypo": {
-			reason:      "What the namespace says wrongly is refused here, too, and all at once.",
+			reason:      "Errors in the annotations of the namespace are reported on the object.",
 			hub:         []client.Object{namespace(map[string]string{v1alpha1.TargetSelectorAnnotation: "env in prod"})},
 			testRequest: testRequest{object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote, workload.crossplane.io/application: Shop_1}}}`},
 			want: invalid(applicationField+","+selectorField,
 				cause{metav1.CauseTypeFieldValueInvalid, applicationField}, cause{metav1.CauseTypeFieldValueInvalid, selectorField}),
 		},
 		"ComesHome": {
-			reason:      "An object that comes home is not placed any more.",
+			reason:      "An object that returns to the hub is not placed.",
 			hub:         []client.Object{application("default", "eu-1")},
 			testRequest: testRequest{object: localDeployment, old: heldDeployment},
 			want:        allowed,
 		},
 		"FinalizerGoes": {
-			reason:      "Whatever is wrong with it, what is being deleted may go.",
+			reason:      "The finalizers of an invalid object can be removed.",
 			hub:         []client.Object{application("default", "eu-1")},
 			testRequest: testRequest{old: strings.Replace(going(typo), "name: web", "name: web, finalizers: [a/b]", 1), object: going(typo)},
 			want:        allowed,
 		},
 		"ChangedGoing": {
-			reason:      "Any other change of it is judged as ever.",
+			reason:      "Other changes of an object that is being deleted are validated.",
 			hub:         []client.Object{application("default", "eu-1")},
 			testRequest: testRequest{old: going(prod), object: going(typo)},
 			want:        invalid(scheduleField, cause{metav1.CauseTypeFieldValueNotSupported, scheduleField}),
 		},
 		"Subresource": {
-			reason:      "A subresource is another object than its kind says.",
+			reason:      "A subresource may be of another kind than the request.",
 			testRequest: testRequest{object: typo, old: deployment, subresource: "scale"},
 			want:        allowed,
 		},
 		"OtherKind": {
-			reason:      "A kind Portico does not know passes.",
+			reason:      "A kind that Portico does not support is allowed.",
 			testRequest: testRequest{object: `{apiVersion: v1, kind: ServiceAccount, metadata: {name: c, labels: {workload.crossplane.io/schedule: Remote}}}`},
 			want:        allowed,
 		},
 		"GeneratedName": {
-			reason:      "An object whose name is not known yet is refused like any other.",
+			reason:      "An object with generateName is validated, too.",
 			testRequest: testRequest{object: `{apiVersion: apps/v1, kind: Deployment, metadata: {generateName: web-, labels: {workload.crossplane.io/schedule: Remote}}}`},
 			want:        invalid(scheduleField, cause{metav1.CauseTypeFieldValueNotSupported, scheduleField}),
 		},
@@ -269,33 +269,33 @@ func TestValidateWorkload(t *testing.T) {
 		testRequest
 		want answer
 	}{
-		"Application":         {reason: "An application that can run.", testRequest: testRequest{object: app}, want: allowed},
-		"ApplicationTwice":    {reason: "Two templates of one name are one resource.", testRequest: testRequest{object: twice}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
-		"ApplicationSecond":   {reason: "Nor may the second come later.", testRequest: testRequest{object: twice, old: app}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
-		"ApplicationBefore":   {reason: "One that has two already can be edited.", testRequest: testRequest{object: twice, old: twice}, want: allowed},
-		"ApplicationPutRight": {reason: "And put right.", testRequest: testRequest{object: app, old: twice}, want: allowed},
-		"ApplicationGoes":     {reason: "And its finalizers come off.", testRequest: testRequest{old: strings.Replace(going(twice), "name: shop", "name: shop, finalizers: [a/b]", 1), object: going(twice)}, want: allowed},
-		"ApplicationGoing":    {reason: "But it gets no worse.", testRequest: testRequest{old: going(app), object: going(twice)}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
-		"ApplicationReleased": {reason: "What is being deleted may be given up.", testRequest: testRequest{old: going(app), object: released(going(app))}, want: allowed},
-		"ReleasedTooEarly":    {reason: "Only that.", testRequest: testRequest{old: app, object: released(app)}, want: invalid(releaseField, cause{metav1.CauseTypeForbidden, releaseField})},
-		"Resource":            {reason: "A resource that can run.", testRequest: testRequest{object: resource}, want: allowed},
+		"Application":         {reason: "A valid application is accepted.", testRequest: testRequest{object: app}, want: allowed},
+		"ApplicationTwice":    {reason: "Two templates of one name would be one resource.", testRequest: testRequest{object: twice}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
+		"ApplicationSecond":   {reason: "An update must not add a template of the same name.", testRequest: testRequest{object: twice, old: app}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
+		"ApplicationBefore":   {reason: "An application with two such templates can be changed.", testRequest: testRequest{object: twice, old: twice}, want: allowed},
+		"ApplicationPutRight": {reason: "It can be corrected.", testRequest: testRequest{object: app, old: twice}, want: allowed},
+		"ApplicationGoes":     {reason: "Its finalizers can be removed.", testRequest: testRequest{old: strings.Replace(going(twice), "name: shop", "name: shop, finalizers: [a/b]", 1), object: going(twice)}, want: allowed},
+		"ApplicationGoing":    {reason: "It must not get further errors.", testRequest: testRequest{old: going(app), object: going(twice)}, want: invalid("spec.resourceTemplates[1].metadata.name", cause{metav1.CauseTypeFieldValueDuplicate, "spec.resourceTemplates[1].metadata.name"})},
+		"ApplicationReleased": {reason: "An object that is being deleted may be released.", testRequest: testRequest{old: going(app), object: released(going(app))}, want: allowed},
+		"ReleasedTooEarly":    {reason: "Other objects may not.", testRequest: testRequest{old: app, object: released(app)}, want: invalid(releaseField, cause{metav1.CauseTypeForbidden, releaseField})},
+		"Resource":            {reason: "A valid resource is accepted.", testRequest: testRequest{object: resource}, want: allowed},
 		"ResourceMoved":       {reason: "The namespace of an object on a target is immutable.", testRequest: testRequest{object: moved, old: resource}, want: invalid("spec.template.metadata.namespace", cause{metav1.CauseTypeForbidden, "spec.template.metadata.namespace"})},
 		"ResourceWrong": {
-			reason:      "Every problem at once.",
+			reason:      "All errors are reported at once.",
 			testRequest: testRequest{object: withUID},
 			want: invalid("spec.template.metadata.uid,spec.template.status",
 				cause{metav1.CauseTypeForbidden, "spec.template.metadata.uid"}, cause{metav1.CauseTypeForbidden, "spec.template.status"}),
 		},
-		"ResourcePlaced": {reason: "A resource that was stored while admission was away can be placed.", testRequest: testRequest{object: placed, old: withUID}, want: allowed},
-		"ResourceGoes":   {reason: "And goes, whatever is wrong with it.", testRequest: testRequest{old: going(placed), object: strings.Replace(going(placed), ", finalizers: [workload.crossplane.io/propagation]", "", 1)}, want: allowed},
-		"ResourceGoing":  {reason: "But does not move meanwhile.", testRequest: testRequest{object: going(moved), old: going(resource)}, want: invalid("spec.template.metadata.namespace", cause{metav1.CauseTypeForbidden, "spec.template.metadata.namespace"})},
-		"ResourceStatus": {reason: "A status is a subresource.", testRequest: testRequest{object: withUID, old: resource, subresource: "status"}, want: allowed},
-		"Target":         {reason: "A target that can be reached.", testRequest: testRequest{object: reached}, want: allowed},
-		"TargetLost":     {reason: "One that cannot.", testRequest: testRequest{object: lost}, want: invalid("spec.connectionSecretRef.name", cause{metav1.CauseTypeFieldValueRequired, "spec.connectionSecretRef.name"})},
-		"TargetBefore":   {reason: "One that never could can be labelled.", testRequest: testRequest{object: lost, old: lost}, want: allowed},
-		"TargetGoes":     {reason: "And deleted.", testRequest: testRequest{old: strings.Replace(going(lost), "name: eu-1", "name: eu-1, finalizers: [a/b]", 1), object: going(lost)}, want: allowed},
-		"TargetGoing":    {reason: "But gets no worse meanwhile.", testRequest: testRequest{old: going(reached), object: going(lost)}, want: invalid("spec.connectionSecretRef.name", cause{metav1.CauseTypeFieldValueRequired, "spec.connectionSecretRef.name"})},
-		"OtherKind":      {reason: "A kind of the group that has no rules passes.", testRequest: testRequest{object: `{apiVersion: workload.crossplane.io/v1, kind: KubernetesCluster, metadata: {name: c}}`}, want: allowed},
+		"ResourcePlaced": {reason: "An invalid resource can be placed.", testRequest: testRequest{object: placed, old: withUID}, want: allowed},
+		"ResourceGoes":   {reason: "Its finalizers can be removed.", testRequest: testRequest{old: going(placed), object: strings.Replace(going(placed), ", finalizers: [workload.crossplane.io/propagation]", "", 1)}, want: allowed},
+		"ResourceGoing":  {reason: "An invalid resource that is being deleted is still immutable.", testRequest: testRequest{object: going(moved), old: going(resource)}, want: invalid("spec.template.metadata.namespace", cause{metav1.CauseTypeForbidden, "spec.template.metadata.namespace"})},
+		"ResourceStatus": {reason: "The status is not validated.", testRequest: testRequest{object: withUID, old: resource, subresource: "status"}, want: allowed},
+		"Target":         {reason: "A valid target is accepted.", testRequest: testRequest{object: reached}, want: allowed},
+		"TargetLost":     {reason: "An invalid target is refused.", testRequest: testRequest{object: lost}, want: invalid("spec.connectionSecretRef.name", cause{metav1.CauseTypeFieldValueRequired, "spec.connectionSecretRef.name"})},
+		"TargetBefore":   {reason: "The labels of an invalid target can be changed.", testRequest: testRequest{object: lost, old: lost}, want: allowed},
+		"TargetGoes":     {reason: "Its finalizers can be removed.", testRequest: testRequest{old: strings.Replace(going(lost), "name: eu-1", "name: eu-1, finalizers: [a/b]", 1), object: going(lost)}, want: allowed},
+		"TargetGoing":    {reason: "It must not get further errors while it is being deleted.", testRequest: testRequest{old: going(reached), object: going(lost)}, want: invalid("spec.connectionSecretRef.name", cause{metav1.CauseTypeFieldValueRequired, "spec.connectionSecretRef.name"})},
+		"OtherKind":      {reason: "A kind of the group without rules is allowed.", testRequest: testRequest{object: `{apiVersion: workload.crossplane.io/v1, kind: KubernetesCluster, metadata: {name: c}}`}, want: allowed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -50,11 +50,11 @@ func TestDrainLate(t *testing.T) {
 		listed int // lists after the cordon, before the application is placed
 		code   int // 0 if the target is drained
 	}{
-		"Empty":     {reason: "A list before the cordon is no list of what is there.", late: "web"},
-		"Listed":    {reason: "Nor is one list after the cordon, which the scheduler may not have seen.", late: "web", listed: 1},
-		"One":       {reason: "What comes while others move, moves.", here: []client.Object{placed("first", "eu")}, late: "web"},
-		"Stays":     {reason: "What comes and cannot move, stays, and is no drained target.", here: []client.Object{placed("first", "eu")}, late: "stays-late", code: codeRemaining},
-		"StaysThen": {reason: "What cannot move does not keep others.", here: []client.Object{placed("stays", "eu")}, late: "web", code: codeRemaining},
+		"Empty":     {reason: "A list before the cordon may miss an application that is placed later.", late: "web"},
+		"Listed":    {reason: "After one list, the scheduler may not have observed the cordon.", late: "web", listed: 1},
+		"One":       {reason: "An application that arrives while others move is moved, too.", here: []client.Object{placed("first", "eu")}, late: "web"},
+		"Stays":     {reason: "An application that arrives and cannot move remains, and the target is not drained.", here: []client.Object{placed("first", "eu")}, late: "stays-late", code: codeRemaining},
+		"StaysThen": {reason: "An application that cannot move does not stop the others.", here: []client.Object{placed("stays", "eu")}, late: "web", code: codeRemaining},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

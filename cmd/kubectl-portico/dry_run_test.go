@@ -45,12 +45,12 @@ func TestDrainDryRun(t *testing.T) {
 		code      int // 0 if there is no error
 	}{
 		"OtherNamespaces": {
-			reason:  "Applications of other namespaces count where they run on the same cluster.",
+			reason:  "Applications of other namespaces count on the same cluster.",
 			objects: []client.Object{publishes("blog", "loaded", "a-id"), placedIn("blog", "x", "loaded"), placed("web", "eu")},
 			want:    []string{"application web would move to target us (dry run)"},
 		},
 		"Spread": {
-			reason:  "An application counts where the one before would have moved to.",
+			reason:  "An application counts on the target that it would have moved to.",
 			objects: []client.Object{placed("one", "eu"), placed("three", "eu"), placed("two", "eu")},
 			want: []string{
 				"application one would move to target asia (dry run)",
@@ -59,7 +59,7 @@ func TestDrainDryRun(t *testing.T) {
 			},
 		},
 		"Forbidden": {
-			reason:    "Without the right to list all namespaces, the own one is counted.",
+			reason:    "Without the right to list all namespaces, only the own namespace is counted.",
 			objects:   []client.Object{publishes("blog", "loaded", "a-id"), placedIn("blog", "x", "loaded"), placed("web", "eu")},
 			forbidden: true,
 			want: []string{
@@ -68,7 +68,7 @@ func TestDrainDryRun(t *testing.T) {
 			},
 		},
 		"Stays": {
-			reason:  "An application that fits on no other target stays.",
+			reason:  "An application that fits on no other target remains.",
 			objects: []client.Object{selecting(placed("web", "eu"), "region")},
 			want:    []string{"application web would stay: 0 of 3 targets match: asia wants region=eu, has no label region; eu wants region=eu, has no label region; us wants region=eu, has no label region (dry run)"},
 			code:    codeRemaining,

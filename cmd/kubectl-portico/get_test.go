@@ -77,7 +77,7 @@ func TestShow(t *testing.T) {
 		reason, resource, output, want, remarks string
 	}{
 		"Marked": {
-			reason: "What is not the user's says whose it is.", resource: observed, output: "yaml",
+			reason: "A field of another manager has a comment with its owner.", resource: observed, output: "yaml",
 			want: `apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -126,7 +126,7 @@ status:
 				"# Deployment web was changed on target eu-1, and the change is kept: .spec.replicas\n",
 		},
 		"Known": {
-			reason:   "Without that, what was asked for is shown, and the status, and what to do.",
+			reason:   "Without the observed object, the desired one is shown, with its status and a command.",
 			resource: `{metadata: {name: web, namespace: shop}, spec: {template: {apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {workload.crossplane.io/hub-generation: "1"}}, spec: {"on": "yes"}}}, status: {remote: {phase: Running}}}`,
 			output:   "yaml",
 			want:     "apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    workload.crossplane.io/hub-generation: \"1\"\n  name: web\nspec:\n  \"on\": \"yes\"\nstatus:\n  phase: Running\n",
@@ -134,7 +134,7 @@ status:
 				"# to see the whole object: kubectl -n shop patch kar web --type=merge -p '{\"spec\":{\"observe\":\"Full\"}}'\n",
 		},
 		"Secret": {
-			reason:   "Nothing of a Secret is shown, even of what somebody wrote here.",
+			reason:   "No value of a Secret is shown, not even those in the template.",
 			resource: `{metadata: {name: keys, ownerReferences: [{controller: true, kind: KubernetesApplication, name: shop}]}, spec: {template: {apiVersion: v1, kind: Secret, metadata: {name: keys}, data: {a: eA==}}}}`,
 			output:   "yaml",
 			want:     "apiVersion: v1\ndata:\n  a: <redacted>\nkind: Secret\nmetadata:\n  name: keys\n",
@@ -142,18 +142,18 @@ status:
 				"# to see the whole object: set spec.observe to Full in template keys of KubernetesApplication shop\n",
 		},
 		"TooLarge": {
-			reason:   "What cannot be shown says so.",
+			reason:   "The comment says why the whole object is not shown.",
 			resource: `{spec: {observe: Full, template: {kind: A}}, status: {conditions: [{type: Observed, status: "False", message: A is too large}]}}`,
 			output:   "json",
 			want:     "{\n    \"kind\": \"A\"\n}\n",
 			remarks:  "# this is the desired object, with its status on the target\n# A is too large\n",
 		},
 		"NotYet": {
-			reason: "So does what was not seen yet.", resource: `{spec: {observe: Full, template: {kind: A}}}`, output: "yaml", want: "kind: A\n",
+			reason: "The comment says that the object was not observed yet.", resource: `{spec: {observe: Full, template: {kind: A}}}`, output: "yaml", want: "kind: A\n",
 			remarks: "# this is the desired object, with its status on the target\n# the object on the target was not observed yet\n",
 		},
 		"FrontDoor": {
-			reason: "A native object is annotated.", output: "yaml", want: "kind: A\n",
+			reason: "The command annotates the native object.", output: "yaml", want: "kind: A\n",
 			resource: `{metadata: {namespace: shop, labels: {workload.crossplane.io/front-door: "true"}, ownerReferences: [{controller: true, kind: Deployment, name: web}]}, spec: {template: {kind: A}}}`,
 			remarks: "# this is the desired object, with its status on the target\n" +
 				"# to see the whole object: kubectl -n shop annotate deployment web workload.crossplane.io/observe=Full\n",

@@ -26,11 +26,11 @@ func TestValidate(t *testing.T) {
 		want   []string // "<path>: <type>"
 	}{
 		"Defaults": {
-			reason: "Portico starts without a single option.",
+			reason: "Portico starts without options.",
 			set:    func(*Options) {},
 		},
 		"CertificateSecret": {
-			reason: "How long certificates live is for those to say who issue them.",
+			reason: "The owner of the Secret decides the lifetime of its certificate.",
 			set:    func(o *Options) { o.CertificateSecret, o.LeafDuration, o.CADuration = "portico-serving", 0, 0 },
 		},
 		"BadCertificateSecret": {
@@ -48,7 +48,7 @@ func TestValidate(t *testing.T) {
 			want:   []string{"certificate-dns-name[1]: FieldValueInvalid"},
 		},
 		"ShortAuthority": {
-			reason: "An authority that dies before its leaves would take them along.",
+			reason: "Certificates must not outlive their CA.",
 			set:    func(o *Options) { o.CADuration = o.LeafDuration },
 			want:   []string{"ca-duration: FieldValueInvalid"},
 		},
@@ -60,34 +60,34 @@ func TestValidate(t *testing.T) {
 			},
 		},
 		"ProfilingHere": {
-			reason: "Profiles can be had by whoever is on the machine.",
+			reason: "A profile must not be available to other machines.",
 			set:    func(o *Options) { o.ProfilingBindAddress = "[::1]:6060" },
 		},
 		"ProfilingElsewhere": {
-			reason: "A profile asks nobody who they are.",
+			reason: "Profiles are served without authentication.",
 			set:    func(o *Options) { o.ProfilingBindAddress = ":6060" },
 			want:   []string{"profiling-bind-address: FieldValueInvalid"},
 		},
 		"ClientCertificates": {
-			reason: "API servers can be told by their certificates, and by their names.",
+			reason: "API servers can be recognised by their certificates and their names.",
 			set: func(o *Options) {
 				o.WebhookClientCA, o.WebhookClientNames = "/etc/portico/clients/ca.crt", []string{"kube-apiserver"}
 			},
 		},
 		"NamesOfNobody": {
-			reason: "A name counts for nothing in a certificate that nobody verifies.",
+			reason: "Names have no meaning without the verification of certificates.",
 			set:    func(o *Options) { o.WebhookClientNames = []string{"kube-apiserver"} },
 			want:   []string{"webhook-client-name: FieldValueInvalid"},
 		},
 		"NoLimit": {
-			reason: "A limit of nothing would refuse everything.",
+			reason: "A limit of zero would refuse every request.",
 			set: func(o *Options) {
 				o.Limits.DryRunsOnTarget.QPS, o.Limits.AccessReviews.Burst = 0, 0
 			},
 			want: []string{"access-review-burst: FieldValueInvalid", "dry-run-target-qps: FieldValueInvalid"},
 		},
 		"EverythingAtOnce": {
-			reason: "Whoever fixes a file wants to fix it once.",
+			reason: "All errors are reported at once.",
 			set: func(o *Options) {
 				*o = *NewOptions()
 				o.Namespace = "Portico"
@@ -147,12 +147,12 @@ func TestComplete(t *testing.T) {
 		want   []string
 	}{
 		"ServiceName": {
-			reason: "This is what the API server calls our Service.",
+			reason: "The API server calls the Service by this name.",
 			set:    func(o *Options) { o.Namespace = "front" },
 			want:   []string{"portico-webhook.front.svc"},
 		},
 		"Given": {
-			reason: "Names that were given replace the default.",
+			reason: "Given names replace the default.",
 			set:    func(o *Options) { o.CertificateDNSNames = []string{"127.0.0.1"} },
 			want:   []string{"127.0.0.1"},
 		},
@@ -178,12 +178,12 @@ func TestApplyConfig(t *testing.T) {
 		errs   []string
 	}{
 		"Empty": {
-			reason: "A file may say nothing.",
+			reason: "A file may be empty.",
 			file:   "# nothing\n",
 			want:   func(*Options) {},
 		},
 		"Values": {
-			reason: "Every kind of option can be given in a file, under the flag's own name.",
+			reason: "Every type of option can be given in a file, under the name of its flag.",
 			file: `
 webhook-port: 10250
 leader-elect: false
@@ -201,7 +201,7 @@ certificate-dns-name:
 			},
 		},
 		"CommandLineWins": {
-			reason: "What was typed is newer than what was written down.",
+			reason: "A flag on the command line takes precedence.",
 			args:   []string{"--webhook-port=1", "--certificate-dns-name=a", "--certificate-dns-name=b"},
 			file:   "webhook-port: 2\ncertificate-dns-name: [c]\nnamespace: front\n",
 			want: func(o *Options) {
@@ -209,7 +209,7 @@ certificate-dns-name:
 			},
 		},
 		"Mistakes": {
-			reason: "Each mistake is named with its line, all of them at once.",
+			reason: "Each mistake is reported with its line, all of them at once.",
 			file: `webhook-prot: 1
 leaderElect: true
 webhook-port: https
@@ -232,12 +232,12 @@ hub-burst: 2
 			},
 		},
 		"List": {
-			reason: "Options have names.",
+			reason: "The file must be a mapping.",
 			file:   "- a\n",
 			errs:   []string{"portico.yaml:1: want a mapping of option names to values"},
 		},
 		"TwoDocuments": {
-			reason: "A second document would be read by nobody.",
+			reason: "A second document would be ignored.",
 			file:   "v: 1\n---\nv: 2\n",
 			errs:   []string{"portico.yaml: want one YAML document, found more"},
 		},

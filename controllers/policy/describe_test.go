@@ -78,7 +78,7 @@ func TestDescribe(t *testing.T) {
 			reason:  "Without a working revision, failurePolicy decides.",
 			forms:   []*policyv1alpha1.Policy{written(broken)},
 			want:    map[string]string{"Ready": "False/Broken", "Compiled": "False/NotCompiled", "TestsPassed": "Unknown/NotCompiled"},
-			message: "no revision works, and failurePolicy Fail decides: x.rego:3:",
+			message: "no revision works, and failurePolicy Fail applies: x.rego:3:",
 		},
 	}
 	for name, tc := range cases {
@@ -148,13 +148,13 @@ func TestStatusEvents(t *testing.T) {
 		want          []events.Event
 	}{
 		"Nothing": {},
-		"First":   {after: good, want: []events.Event{{Reason: "Active", Note: "revision a decides"}}},
+		"First":   {after: good, want: []events.Event{{Reason: "Active", Note: "revision a is in force"}}},
 		"Same":    {before: good, after: good},
-		"Changed": {before: good, after: newer, want: []events.Event{{Reason: "Active", Note: "revision b decides"}}},
+		"Changed": {before: good, after: newer, want: []events.Event{{Reason: "Active", Note: "revision b is in force"}}},
 		"Broken":  {before: good, after: bad, want: []events.Event{{Warning: true, Reason: "LastGoodServing", Note: "x.rego:3: no"}}},
 		"Still":   {before: bad, after: bad},
 		"Worse":   {before: bad, after: worse, want: []events.Event{{Warning: true, Reason: "LastGoodServing", Note: "x.rego:4: no"}}},
-		"Mended":  {before: bad, after: good, want: []events.Event{{Reason: "Active", Note: "revision a decides"}}},
+		"Mended":  {before: bad, after: good, want: []events.Event{{Reason: "Active", Note: "revision a is in force"}}},
 	}
 	for name, tc := range cases {
 		if diff := cmp.Diff(tc.want, statusEvents(tc.before, tc.after)); diff != "" {

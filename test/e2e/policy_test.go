@@ -126,7 +126,7 @@ var _ = Describe("A policy", func() {
 		Eventually(func() string { return ready(hub, name) }).ShouldNot(Equal(revision))
 		Eventually(metricsOf(portico, `policy_info{action="Audit",policy="live"`)).Should(HaveLen(1))
 		Eventually(func() string { return events("", "policy/"+name) }).Should(And(
-			ContainSubstring("revision "+revision+" decides"), ContainSubstring("Active")))
+			ContainSubstring("revision "+revision+" is in force"), ContainSubstring("Active")))
 
 		By("deleting it")
 		kubectl(hub, "delete", "policy", name)

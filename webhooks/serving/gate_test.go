@@ -113,30 +113,30 @@ func TestReplaces(t *testing.T) {
 		want       bool
 	}{
 		"First": {
-			reason: "With nothing to fall back on, anything is better than no certificate.",
+			reason: "Without an earlier certificate, the first one is presented.",
 			now:    epoch,
 			want:   true,
 		},
 		"NotTrustedYet": {
-			reason:    "A certificate that callers would refuse must wait while the old one works.",
+			reason:    "A certificate that API servers would refuse waits while the earlier one works.",
 			presented: presented,
 			now:       epoch.Add(7 * time.Hour),
 		},
 		"Trusted": {
-			reason:    "Once every caller has trusted it for long enough it is safe to present.",
+			reason:    "A certificate that all callers have trusted for long enough is presented.",
 			presented: presented,
 			settled:   true,
 			now:       epoch.Add(7 * time.Hour),
 			want:      true,
 		},
 		"LastMinute": {
-			reason:    "An unproven certificate is better than one that is about to expire.",
+			reason:    "A certificate that is not trusted yet is better than one that is about to expire.",
 			presented: presented,
 			now:       epoch.Add(9*time.Hour + time.Minute),
 			want:      true,
 		},
 		"OldOneRefused": {
-			reason:     "When callers refuse the old one there is nothing to lose by changing.",
+			reason:     "If API servers refuse the earlier certificate, the new one is presented.",
 			presented:  presented,
 			trustError: refused,
 			now:        epoch.Add(time.Hour),
@@ -174,40 +174,40 @@ func TestTrusted(t *testing.T) {
 		want    error // nil if it is trusted; otherwise compared by type or identity
 	}{
 		"NoCallers": {
-			reason: "Before our configurations exist nobody calls us.",
+			reason: "Without configurations there are no callers.",
 			now:    epoch,
 		},
 		"InBundle": {
-			reason:  "The CA may stand anywhere in a bundle that still holds its predecessor.",
+			reason:  "The CA may be anywhere in a bundle.",
 			callers: []caller{{webhook: "a", caBundle: bundle(other, ours)}},
 			now:     epoch,
 		},
 		"NotInjected": {
-			reason:  "An empty bundle is what a freshly applied configuration has.",
+			reason:  "A new configuration has an empty bundle.",
 			callers: []caller{{webhook: "a", caBundle: nil}},
 			now:     epoch,
 			want:    errNoBundle,
 		},
 		"OneOfTwo": {
-			reason:  "The injector writes one configuration after the other; all of them count.",
+			reason:  "The injector writes one configuration after the other, and all have to trust the CA.",
 			callers: []caller{{webhook: "a", caBundle: bundle(ours)}, {webhook: "b", caBundle: bundle(other)}},
 			now:     epoch,
 			want:    unknown,
 		},
 		"OurNames": {
-			reason:  "Callers reach us by name or by address; the certificate covers both.",
+			reason:  "API servers call by name or by address, and the certificate covers both.",
 			names:   []string{"portico-webhook.portico-system.svc", "127.0.0.1"},
 			callers: []caller{{webhook: "a", caBundle: bundle(ours)}},
 			now:     epoch,
 		},
 		"OtherName": {
-			reason: "A certificate for somebody else fails every call, whoever signed it.",
+			reason: "A certificate for another name fails every call.",
 			names:  []string{"portico-webhook.elsewhere.svc"},
 			now:    epoch,
 			want:   hostname,
 		},
 		"NotYetValid": {
-			reason:  "A certificate from the future is refused by callers whose clock is right.",
+			reason:  "API servers refuse a certificate that is not valid yet.",
 			callers: []caller{{webhook: "a", caBundle: bundle(ours)}},
 			now:     epoch.Add(-time.Minute),
 			want:    invalid,

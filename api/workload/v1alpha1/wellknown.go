@@ -235,8 +235,8 @@ const (
 
 // Condition types.
 const (
-	// Synced is a condition of Crossplane. It says whether the desired state was
-	// applied.
+	// Synced says whether the desired state was applied. It is a condition of
+	// Crossplane.
 	Synced = "Synced"
 	// Ready says whether the object works. It is a condition of Crossplane.
 	Ready = "Ready"

@@ -123,12 +123,12 @@ func TestAuditsAgree(t *testing.T) {
 		want []string
 	}{
 		"Denied": {
-			reason: "A policy refuses an object that it denies.", rules: denyWeb,
+			reason: "An object that a policy denies is a violation.", rules: denyWeb,
 			objects: []client.Object{workload("web", ""), workload("api", "")},
 			want:    []string{"1 of 2", "Deployment shop/web"},
 		},
 		"ExcludedTarget": {
-			reason: "A policy refuses an object on a target that it excludes.", rules: excludeEU,
+			reason: "An object on a target that the policy excludes is a violation.", rules: excludeEU,
 			objects: []client.Object{application("default", "eu"), workload("web", "")},
 			want:    []string{"1 of 1", "Deployment shop/web"},
 		},
@@ -138,12 +138,12 @@ func TestAuditsAgree(t *testing.T) {
 			want:    []string{"0 of 1"},
 		},
 		"PlacedNowhereAllowed": {
-			reason: "An object is judged by the target it runs on, although no other is left.", rules: excludeEU + "\n" + excludeUS,
+			reason: "The target of the object counts, although the policy excludes all others.", rules: excludeEU + "\n" + excludeUS,
 			objects: []client.Object{application("default", "us"), workload("web", "")},
 			want:    []string{"1 of 1", "Deployment shop/web"},
 		},
 		"UnplacedSomeExcluded": {
-			reason: "An object without a target can go to the one that is left.", rules: excludeEU,
+			reason: "An object without a target can run on the target that is not excluded.", rules: excludeEU,
 			objects: []client.Object{workload("web", "")},
 			want:    []string{"0 of 1"},
 		},
@@ -158,12 +158,12 @@ func TestAuditsAgree(t *testing.T) {
 			want:    []string{"1 of 1", "Deployment shop/web"},
 		},
 		"UnplacedApplicationSelector": {
-			reason: "Or the selector of its application.", rules: excludeEU,
+			reason: "Only targets that the selector of the application matches count.", rules: excludeEU,
 			objects: []client.Object{selecting(application("default", ""), "eu"), workload("web", "")},
 			want:    []string{"1 of 1", "Deployment shop/web"},
 		},
 		"UnplacedNoTarget": {
-			reason: "Without any target there is none to exclude.", rules: excludeEU,
+			reason: "Without a target, no target can be excluded.", rules: excludeEU,
 			objects: []client.Object{inNamespace("empty", workload("web", ""))},
 			want:    []string{"0 of 1"},
 		},
@@ -173,17 +173,17 @@ func TestAuditsAgree(t *testing.T) {
 			want:    []string{"1 of 1", "Deployment shop/web"},
 		},
 		"Failing": {
-			reason: "A policy that cannot be evaluated refuses nothing, and is evaluated for the others.", rules: failWeb,
+			reason: "A failed evaluation is no violation, and does not stop the audit.", rules: failWeb,
 			objects: []client.Object{workload("web", ""), workload("api", "")},
 			want:    []string{"0 of 2"},
 		},
 		"Broken": {
-			reason: "A policy that does not compile is not asked.", rules: "deny contains 1 if input.misspelt\n",
+			reason: "A policy that does not compile is not evaluated.", rules: "deny contains 1 if input.misspelt\n",
 			objects: []client.Object{workload("web", "")},
 			want:    []string{"0 of 0"},
 		},
 		"ExemptNamespace": {
-			reason: "Policies are not asked about Portico's own namespace.", rules: denyWeb,
+			reason: "Policies are not evaluated for Portico's own namespace.", rules: denyWeb,
 			objects: []client.Object{inNamespace("portico-system", workload("web", ""))},
 			want:    []string{"0 of 0"},
 		},
@@ -193,41 +193,41 @@ func TestAuditsAgree(t *testing.T) {
 			want:    []string{"1 of 2", "Deployment empty/web"},
 		},
 		"Deleting": {
-			reason: "An object that is being deleted is not judged.", rules: denyWeb,
+			reason: "An object that is being deleted does not count.", rules: denyWeb,
 			objects: []client.Object{deleting(workload("web", ""))},
 			want:    []string{"0 of 0"},
 		},
 		"Malformed": {
-			reason: "Nor is one with a selector that nobody can read.", rules: denyWeb,
+			reason: "An object with a malformed selector does not count.", rules: denyWeb,
 			objects: []client.Object{annotatedBy(workload("web", ""), v1alpha1.TargetSelectorAnnotation, "=,=")},
 			want:    []string{"0 of 0"},
 		},
 		"HandWritten": {
-			reason: "A resource without an application is judged by its own target.", rules: excludeUS,
+			reason: "For a resource without an application, its own target counts.", rules: excludeUS,
 			objects: []client.Object{resource("web", "us"), resource("api", "eu")},
 			want:    []string{"1 of 2", "KubernetesApplicationResource shop/web"},
 		},
 		"HandWrittenMember": {
-			reason: "A resource that joined an application by its label is judged by that of the application.", rules: excludeUS,
+			reason: "For a resource that joined an application by its label, the target of the application counts.", rules: excludeUS,
 			objects: []client.Object{application("app", "us"), labelledBy(resource("web", ""), v1alpha1.ApplicationLabel, "app")},
 			want:    []string{"1 of 1", "KubernetesApplicationResource shop/web"},
 		},
 		"FrontDoor": {
-			reason: "A resource that Portico made for a native object does not count twice.", rules: denyWeb,
+			reason: "The resource of a native object does not count twice.", rules: denyWeb,
 			objects: []client.Object{
 				workload("web", ""), labelledBy(resource("web", ""), v1alpha1.FrontDoorLabel, v1alpha1.FrontDoor),
 			},
 			want: []string{"1 of 1", "Deployment shop/web"},
 		},
 		"Templates": {
-			reason: "A template counts once, also when its resource exists.", rules: denyWeb,
+			reason: "A template counts once, although its resource exists.", rules: denyWeb,
 			objects: []client.Object{
 				application("app", "us", "web", "api"), labelledBy(resource("web", "us"), v1alpha1.ApplicationLabel, "app"),
 			},
 			want: []string{"1 of 2", "KubernetesApplicationResource shop/web"},
 		},
 		"TemplatesWithoutResource": {
-			reason: "Templates of which no resource was made yet are judged.", rules: excludeEU + "\n" + excludeUS,
+			reason: "Templates without a resource count.", rules: excludeEU + "\n" + excludeUS,
 			objects: []client.Object{application("app", "", "web")},
 			want:    []string{"1 of 1", "KubernetesApplication shop/app"},
 		},
@@ -237,7 +237,7 @@ func TestAuditsAgree(t *testing.T) {
 			want:    []string{"0 of 1"},
 		},
 		"Publish": {
-			reason: "A publish policy judges targets.", kind: policyv1alpha1.Publish,
+			reason: "A publish policy is evaluated for targets.", kind: policyv1alpha1.Publish,
 			rules:   "deny contains {\"code\": \"Region\", \"msg\": \"not in us\"} if input.target.metadata.labels.region == \"us\"\n",
 			objects: []client.Object{workload("web", ""), inNamespace("portico-system", target("own", "us"))},
 			want:    []string{"1 of 2", "KubernetesTarget shop/us"},
