@@ -28,30 +28,30 @@ func TestRefuses(t *testing.T) {
 		item   AllowItem
 		want   string
 	}{
-		"Default":         {reason: "A target takes what people run.", allow: `{}`, item: AllowItem{deployment, "shop"}},
-		"System":          {reason: "Not into what its cluster runs from.", allow: `{}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
-		"SystemToo":       {reason: "Whichever of those it is.", allow: `{}`, item: AllowItem{deployment, "kube-flannel"}, want: noNamespace("kube-flannel")},
-		"LikeSystem":      {reason: "What only sounds alike is not.", allow: `{}`, item: AllowItem{deployment, "kubeflow"}},
-		"Portico":         {reason: "Nor into what a Portico there runs from.", allow: `{}`, item: AllowItem{deployment, "portico-system"}, want: noNamespace("portico-system")},
-		"ClusterScoped":   {reason: "What is in no namespace is in all of them.", allow: `{}`, item: AllowItem{Kind: role}, want: noRole},
-		"Named":           {reason: "What is named is allowed.", allow: `{namespaces: [kube-system]}`, item: AllowItem{deployment, "kube-system"}},
-		"NamedAlike":      {reason: "By how it begins as well.", allow: `{namespaces: ["kube-*"]}`, item: AllowItem{deployment, "kube-system"}},
-		"NamedPortico":    {reason: "Portico's as well.", allow: `{namespaces: [portico-system]}`, item: AllowItem{deployment, "portico-system"}},
-		"NamedKind":       {reason: "Kinds as well.", allow: `{kinds: [{group: rbac.authorization.k8s.io, kind: ClusterRole}]}`, item: AllowItem{Kind: role}},
-		"StarSystem":      {reason: "A star does not stand for what nobody thinks of.", allow: `{namespaces: ["*"]}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
-		"StarPortico":     {reason: "A star does not stand for what nobody thinks of.", allow: `{namespaces: ["p*"]}`, item: AllowItem{deployment, "portico-system"}, want: noNamespace("portico-system")},
-		"StarKind":        {reason: "A star does not stand for what nobody thinks of.", allow: `{kinds: [{group: "*", kind: "*"}]}`, item: AllowItem{Kind: role}, want: noRole},
-		"Star":            {reason: "It stands for the rest.", allow: `{namespaces: ["*"], kinds: [{group: "*", kind: "*"}]}`, item: AllowItem{deployment, "shop"}},
-		"Alike":           {reason: "A star at the end stands for all that begin alike.", allow: `{namespaces: ["team-*"]}`, item: AllowItem{deployment, "team-a"}},
-		"NotAlike":        {reason: "And not for others.", allow: `{namespaces: ["team-*"]}`, item: AllowItem{deployment, "steam-a"}, want: noNamespace("steam-a")},
-		"OtherNamespace":  {reason: "A list is all there is.", allow: `{namespaces: [team-a, team-b]}`, item: AllowItem{deployment, "team-c"}, want: noNamespace("team-c")},
-		"OtherKind":       {reason: "A list is all there is.", allow: `{kinds: [{group: "", kind: Secret}]}`, item: AllowItem{deployment, "shop"}, want: noDeployment},
-		"Core":            {reason: "The group without a name has one kind here.", allow: `{kinds: [{group: "", kind: Secret}]}`, item: AllowItem{secret, "shop"}},
-		"CoreIsNotAll":    {reason: "It does not stand for every group.", allow: `{kinds: [{group: "", kind: "*"}]}`, item: AllowItem{deployment, "shop"}, want: noDeployment},
-		"OneGroup":        {reason: "A star stands for every kind of a group.", allow: `{kinds: [{group: apps, kind: "*"}]}`, item: AllowItem{deployment, "shop"}},
-		"KindFirst":       {reason: "Of two reasons one is told.", allow: `{kinds: [{group: "", kind: Secret}], namespaces: [a]}`, item: AllowItem{deployment, "b"}, want: noDeployment},
-		"KindsNotSystem":  {reason: "A list of kinds opens no namespace.", allow: `{kinds: [{group: apps, kind: Deployment}]}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
-		"NamespaceNotAll": {reason: "A list of namespaces lets nothing stand above them.", allow: `{namespaces: [a]}`, item: AllowItem{Kind: role}, want: noRole},
+		"Default":         {reason: "By default a target allows a user's namespace.", allow: `{}`, item: AllowItem{deployment, "shop"}},
+		"System":          {reason: "By default a target does not allow namespaces that begin with kube-.", allow: `{}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
+		"SystemToo":       {reason: "The prefix kube- suffices, whatever follows.", allow: `{}`, item: AllowItem{deployment, "kube-flannel"}, want: noNamespace("kube-flannel")},
+		"LikeSystem":      {reason: "A name without the hyphen is allowed.", allow: `{}`, item: AllowItem{deployment, "kubeflow"}},
+		"Portico":         {reason: "By default a target does not allow Portico's namespace.", allow: `{}`, item: AllowItem{deployment, "portico-system"}, want: noNamespace("portico-system")},
+		"ClusterScoped":   {reason: "By default a target allows no cluster-scoped kind.", allow: `{}`, item: AllowItem{Kind: role}, want: noRole},
+		"Named":           {reason: "A list of namespaces can name a kube- namespace.", allow: `{namespaces: [kube-system]}`, item: AllowItem{deployment, "kube-system"}},
+		"NamedAlike":      {reason: "A pattern that begins with kube- matches kube- namespaces.", allow: `{namespaces: ["kube-*"]}`, item: AllowItem{deployment, "kube-system"}},
+		"NamedPortico":    {reason: "A list of namespaces can name Portico's namespace.", allow: `{namespaces: [portico-system]}`, item: AllowItem{deployment, "portico-system"}},
+		"NamedKind":       {reason: "A list of kinds can name a cluster-scoped kind.", allow: `{kinds: [{group: rbac.authorization.k8s.io, kind: ClusterRole}]}`, item: AllowItem{Kind: role}},
+		"StarSystem":      {reason: "A star alone does not match a kube- namespace.", allow: `{namespaces: ["*"]}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
+		"StarPortico":     {reason: "Only its full name matches Portico's namespace.", allow: `{namespaces: ["p*"]}`, item: AllowItem{deployment, "portico-system"}, want: noNamespace("portico-system")},
+		"StarKind":        {reason: "A star for kinds does not match cluster-scoped kinds.", allow: `{kinds: [{group: "*", kind: "*"}]}`, item: AllowItem{Kind: role}, want: noRole},
+		"Star":            {reason: "A star matches all other namespaces and kinds.", allow: `{namespaces: ["*"], kinds: [{group: "*", kind: "*"}]}`, item: AllowItem{deployment, "shop"}},
+		"Alike":           {reason: "A star at the end matches names with the same prefix.", allow: `{namespaces: ["team-*"]}`, item: AllowItem{deployment, "team-a"}},
+		"NotAlike":        {reason: "A pattern does not match in the middle of a name.", allow: `{namespaces: ["team-*"]}`, item: AllowItem{deployment, "steam-a"}, want: noNamespace("steam-a")},
+		"OtherNamespace":  {reason: "A namespace outside the list is denied.", allow: `{namespaces: [team-a, team-b]}`, item: AllowItem{deployment, "team-c"}, want: noNamespace("team-c")},
+		"OtherKind":       {reason: "A kind outside the list is denied.", allow: `{kinds: [{group: "", kind: Secret}]}`, item: AllowItem{deployment, "shop"}, want: noDeployment},
+		"Core":            {reason: "The empty group is the core group.", allow: `{kinds: [{group: "", kind: Secret}]}`, item: AllowItem{secret, "shop"}},
+		"CoreIsNotAll":    {reason: "The empty group does not match other groups.", allow: `{kinds: [{group: "", kind: "*"}]}`, item: AllowItem{deployment, "shop"}, want: noDeployment},
+		"OneGroup":        {reason: "A star matches each kind of a group.", allow: `{kinds: [{group: apps, kind: "*"}]}`, item: AllowItem{deployment, "shop"}},
+		"KindFirst":       {reason: "If kind and namespace are denied, the message names the kind.", allow: `{kinds: [{group: "", kind: Secret}], namespaces: [a]}`, item: AllowItem{deployment, "b"}, want: noDeployment},
+		"KindsNotSystem":  {reason: "A list of kinds does not allow kube- namespaces.", allow: `{kinds: [{group: apps, kind: Deployment}]}`, item: AllowItem{deployment, "kube-system"}, want: noNamespace("kube-system")},
+		"NamespaceNotAll": {reason: "A list of namespaces does not allow cluster-scoped kinds.", allow: `{namespaces: [a]}`, item: AllowItem{Kind: role}, want: noRole},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,9 +69,9 @@ func TestValidateAllowance(t *testing.T) {
 		reason, allow string
 		want          []problem
 	}{
-		"Right": {reason: "Names, and names that end in a star.", allow: `{kinds: [{group: apps, kind: Deployment}, {group: "*", kind: "*"}, {group: "", kind: Pod}], namespaces: [a, "team-*", "team*", "*", kube-system]}`},
+		"Right": {reason: "Items are names, or names that end in a star.", allow: `{kinds: [{group: apps, kind: Deployment}, {group: "*", kind: "*"}, {group: "", kind: Pod}], namespaces: [a, "team-*", "team*", "*", kube-system]}`},
 		"Wrong": {
-			reason: "What no namespace or kind is called would never match.",
+			reason: "An item that can match no namespace and no kind is invalid.",
 			allow:  `{kinds: [{group: apps, kind: ""}, {group: "*apps", kind: "De*ment"}], namespaces: ["", "Team", "a*b", "**", "-*"]}`,
 			want: []problem{
 				{field.ErrorTypeRequired, "spec.allow.kinds[0].kind"},

@@ -22,20 +22,20 @@ func TestOwnership(t *testing.T) {
 		annotations map[string]string
 		want        decided
 	}{
-		"Silent": {reason: "Nothing is touched, and what is ours goes.", want: decided{Adopt: v1alpha1.AdoptNever, Delete: v1alpha1.DeletionDelete}},
+		"Silent": {reason: "By default nothing is adopted, and deletion deletes the object.", want: decided{Adopt: v1alpha1.AdoptNever, Delete: v1alpha1.DeletionDelete}},
 		"Said": {
-			reason:      "Both can be said.",
+			reason:      "Both annotations are read.",
 			annotations: map[string]string{v1alpha1.AdoptAnnotation: "Force", v1alpha1.DeletionAnnotation: "Orphan"},
 			want:        decided{Adopt: v1alpha1.AdoptForce, Delete: v1alpha1.DeletionOrphan},
 		},
 		"Misspelt": {
-			reason:      "A word that is none adopts nothing, and is told with those that are.",
+			reason:      "An unknown value adopts nothing, and the error lists the valid values.",
 			annotations: map[string]string{v1alpha1.AdoptAnnotation: "force"},
 			want: decided{Adopt: v1alpha1.AdoptNever, Delete: v1alpha1.DeletionDelete,
 				Problems: `metadata.annotations[workload.crossplane.io/adopt]: Unsupported value: "force": supported values: "Never", "IfUnowned", "Force"`},
 		},
 		"Empty": {
-			reason:      "So is no word.",
+			reason:      "An empty value is invalid.",
 			annotations: map[string]string{v1alpha1.DeletionAnnotation: ""},
 			want: decided{Adopt: v1alpha1.AdoptNever,
 				Problems: `metadata.annotations[workload.crossplane.io/deletion]: Unsupported value: "": supported values: "Delete", "Orphan"`},
@@ -97,19 +97,19 @@ func TestDriftOf(t *testing.T) {
 		want              v1alpha1.DriftPolicy
 		problems          []problem
 	}{
-		"Nothing":   {reason: "What nobody speaks of is corrected.", want: v1alpha1.DriftCorrect},
-		"Object":    {reason: "An object decides for itself.", object: map[string]string{v1alpha1.DriftAnnotation: "Report"}, want: v1alpha1.DriftReport},
-		"Namespace": {reason: "A namespace decides for what says nothing.", namespace: map[string]string{v1alpha1.DriftAnnotation: "Report"}, want: v1alpha1.DriftReport},
+		"Nothing":   {reason: "By default drift is corrected.", want: v1alpha1.DriftCorrect},
+		"Object":    {reason: "The annotation of the object applies.", object: map[string]string{v1alpha1.DriftAnnotation: "Report"}, want: v1alpha1.DriftReport},
+		"Namespace": {reason: "The annotation of the namespace is the default of its objects.", namespace: map[string]string{v1alpha1.DriftAnnotation: "Report"}, want: v1alpha1.DriftReport},
 		"Both": {
-			reason: "The object's own word is more.",
+			reason: "The annotation of the object overrides its namespace's.",
 			object: map[string]string{v1alpha1.DriftAnnotation: "Correct"}, namespace: map[string]string{v1alpha1.DriftAnnotation: "Report"}, want: v1alpha1.DriftCorrect,
 		},
 		"Misspelt": {
-			reason: "A misspelt word is no decision.", object: map[string]string{v1alpha1.DriftAnnotation: "report"},
+			reason: "An unknown value is invalid.", object: map[string]string{v1alpha1.DriftAnnotation: "report"},
 			problems: []problem{{field.ErrorTypeNotSupported, "metadata.annotations[workload.crossplane.io/drift]"}},
 		},
 		"Empty": {
-			reason: "Nor is an empty one.", namespace: map[string]string{v1alpha1.DriftAnnotation: ""},
+			reason: "An empty value is invalid.", namespace: map[string]string{v1alpha1.DriftAnnotation: ""},
 			problems: []problem{{field.ErrorTypeNotSupported, "metadata.annotations[workload.crossplane.io/drift]"}},
 		},
 	}

@@ -27,12 +27,12 @@ func TestWithholdsConnection(t *testing.T) {
 		elsewhere      bool
 		want           string
 	}{
-		"ByHand":     {reason: "Whoever wrote the target may read the Secret."},
-		"Controlled": {reason: "A claim lends what it controls.", target: controlledBy("KubernetesCluster", "1"), secret: controlledBy("KubernetesCluster", "1")},
-		"Nobodys":    {reason: "And no Secret that came later.", target: controlledBy("KubernetesCluster", "1"), want: "not controlled by KubernetesCluster demo"},
-		"Namesakes":  {reason: "Nor that of another claim.", target: controlledBy("KubernetesCluster", "1"), secret: controlledBy("KubernetesCluster", "2"), want: "not controlled by"},
-		"Elsewhere":  {reason: "Nor one of another namespace, where no claim is an owner.", target: controlledBy("KubernetesCluster", "1"), secret: controlledBy("KubernetesCluster", "1"), elsewhere: true, want: "not controlled by"},
-		"OtherOwner": {reason: "Who else controls a target was asked for rights.", target: controlledBy("Deployment", "1")},
+		"ByHand":     {reason: "A user who wrote the target by hand may read the Secret."},
+		"Controlled": {reason: "A claim may use a Secret that it controls.", target: controlledBy("KubernetesCluster", "1"), secret: controlledBy("KubernetesCluster", "1")},
+		"Nobodys":    {reason: "A Secret without a controller is not the claim's.", target: controlledBy("KubernetesCluster", "1"), want: "not controlled by KubernetesCluster demo"},
+		"Namesakes":  {reason: "A Secret of a claim with the same name and another UID is not the claim's.", target: controlledBy("KubernetesCluster", "1"), secret: controlledBy("KubernetesCluster", "2"), want: "not controlled by"},
+		"Elsewhere":  {reason: "A claim controls no Secret in another namespace.", target: controlledBy("KubernetesCluster", "1"), secret: controlledBy("KubernetesCluster", "1"), elsewhere: true, want: "not controlled by"},
+		"OtherOwner": {reason: "A target with another controller is not checked here.", target: controlledBy("Deployment", "1")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

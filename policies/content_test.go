@@ -36,12 +36,12 @@ func TestValidateHandwritten(t *testing.T) {
 		reason, name, template string
 		want                   []problem
 	}{
-		"Made":      {reason: "What Portico makes is right.", name: "sql-secret", template: sqlTemplate},
-		"Renamed":   {reason: "There is one resource for a Secret, and Portico makes it.", name: "mine", template: sqlTemplate, want: []problem{{field.ErrorTypeInvalid, "metadata.name"}}},
-		"Elsewhere": {reason: "A Secret is not sent to a namespace where others may read it.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: open}}`, want: forbidden("spec.template")},
-		"Other":     {reason: "Nor under another name.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}}`, want: forbidden("spec.template")},
-		"OtherKind": {reason: "Nor as a ConfigMap, which more people may read.", name: "sql-secret", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: sql, namespace: shop}}`, want: forbidden("spec.template")},
-		"Data":      {reason: "What is in it is written in no resource.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: shop}, data: {a: Yg==}}`, want: forbidden("spec.template.data")},
+		"Made":      {reason: "A resource that Portico makes for a Secret is valid.", name: "sql-secret", template: sqlTemplate},
+		"Renamed":   {reason: "A resource for a Secret has the name that Portico gives it.", name: "mine", template: sqlTemplate, want: []problem{{field.ErrorTypeInvalid, "metadata.name"}}},
+		"Elsewhere": {reason: "A Secret is not sent to another namespace.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: open}}`, want: forbidden("spec.template")},
+		"Other":     {reason: "A Secret is not sent with another name.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}}`, want: forbidden("spec.template")},
+		"OtherKind": {reason: "A Secret is not sent as a ConfigMap.", name: "sql-secret", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: sql, namespace: shop}}`, want: forbidden("spec.template")},
+		"Data":      {reason: "The template has no data of the Secret.", name: "sql-secret", template: `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: shop}, data: {a: Yg==}}`, want: forbidden("spec.template.data")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,11 +69,11 @@ func TestWithholds(t *testing.T) {
 		native metav1.Object
 		want   string
 	}{
-		"Labelled":  {reason: "The one it was made for is sent.", native: made(func(*metav1.ObjectMeta) {})},
-		"Gone":      {reason: "What is not there is not sent.", want: "Secret sql does not exist in namespace shop"},
-		"Anew":      {reason: "Another of that name is somebody else's.", native: made(func(o *metav1.ObjectMeta) { o.UID = "s2" }), want: "Secret sql is not the one that the resource was made for"},
-		"Elsewhere": {reason: "A reference does not reach into other namespaces.", native: made(func(o *metav1.ObjectMeta) { o.Namespace = "bank" }), want: "Secret sql is not the one that the resource was made for"},
-		"Unlabelled": {reason: "It is not labelled, or not any more.", native: made(func(o *metav1.ObjectMeta) { o.Labels = nil }),
+		"Labelled":  {reason: "A labelled Secret is sent.", native: made(func(*metav1.ObjectMeta) {})},
+		"Gone":      {reason: "A Secret that does not exist is not sent.", want: "Secret sql does not exist in namespace shop"},
+		"Anew":      {reason: "A Secret with the same name and another UID is not sent.", native: made(func(o *metav1.ObjectMeta) { o.UID = "s2" }), want: "Secret sql is not the one that the resource was made for"},
+		"Elsewhere": {reason: "A Secret in another namespace is not sent.", native: made(func(o *metav1.ObjectMeta) { o.Namespace = "bank" }), want: "Secret sql is not the one that the resource was made for"},
+		"Unlabelled": {reason: "A Secret without the label is not sent.", native: made(func(o *metav1.ObjectMeta) { o.Labels = nil }),
 			want: "Secret sql has no label workload.crossplane.io/schedule=remote"},
 	}
 	for name, tc := range cases {

@@ -41,31 +41,31 @@ func TestMembershipOf(t *testing.T) {
 		problems          []problem
 	}{
 		"SaysNothing": {
-			reason:    "Objects that name no application share one, and go where it goes.",
+			reason:    "Objects without the label belong to application default.",
 			object:    described("", ""),
 			namespace: described("", ""),
 			want:      Membership{Application: "default"},
 		},
 		"Namespace": {
-			reason:    "A namespace speaks for all its objects.",
+			reason:    "The labels and annotations of a namespace apply to its objects.",
 			object:    described("", ""),
 			namespace: described("shop", "env=prod"),
 			want:      Membership{Application: "shop", Selector: matching(map[string]string{"env": "prod"})},
 		},
 		"ObjectWins": {
-			reason:    "An object's own word counts more than its namespace's.",
+			reason:    "The labels and annotations of the object override its namespace's.",
 			object:    described("cart", "env=dev"),
 			namespace: described("shop", "env=prod"),
 			want:      Membership{Application: "cart", Selector: matching(map[string]string{"env": "dev"})},
 		},
 		"EachByItself": {
-			reason:    "The application may be the object's own while the selector is the namespace's.",
+			reason:    "The application may come from the object and the selector from its namespace.",
 			object:    described("cart", ""),
 			namespace: described("", "env=prod"),
 			want:      Membership{Application: "cart", Selector: matching(map[string]string{"env": "prod"})},
 		},
 		"SetBased": {
-			reason:    "Selectors are written as kubectl takes them.",
+			reason:    "A selector has the syntax of kubectl.",
 			object:    described("", "env!=dev,region in (eu-2,eu-1),!old,gpu"),
 			namespace: described("", ""),
 			want: Membership{Application: "default", Selector: &metav1.LabelSelector{
@@ -78,7 +78,7 @@ func TestMembershipOf(t *testing.T) {
 			}},
 		},
 		"TwiceTheSameKey": {
-			reason: "A selector that nothing can match must not become one that something does.",
+			reason: "A selector with two values for a key matches nothing.",
 			object: described("", "env=dev,env=prod"),
 			want: Membership{Application: "default", Selector: &metav1.LabelSelector{
 				MatchLabels:      map[string]string{"env": "dev"},
@@ -86,35 +86,35 @@ func TestMembershipOf(t *testing.T) {
 			}},
 		},
 		"Greater": {
-			reason:   "The selector is kept in a LabelSelector, which knows no numbers.",
+			reason:   "A LabelSelector cannot compare numbers.",
 			object:   described("", "cpus>4"),
 			want:     Membership{Application: "default"},
 			problems: []problem{{field.ErrorTypeInvalid, selectorField}},
 		},
 		"EmptySelector": {
-			reason: "An annotation that is empty selects every target, which is not the same as none.",
+			reason: "An empty annotation selects all targets. It differs from a missing annotation.",
 			object: &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.TargetSelectorAnnotation: ""}},
 			want:   Membership{Application: "default", Selector: &metav1.LabelSelector{}},
 		},
 		"EmptyApplication": {
-			reason:   "An empty name names nothing; it is a mistake rather than the default.",
+			reason:   "An empty name is invalid.",
 			object:   &metav1.ObjectMeta{Labels: map[string]string{v1alpha1.ApplicationLabel: ""}},
 			problems: []problem{{field.ErrorTypeInvalid, applicationField}},
 		},
 		"NotAName": {
-			reason:   "A label value may be what an object's name may not.",
+			reason:   "A label's value may be invalid as the name of an object.",
 			object:   described("Shop_1", ""),
 			problems: []problem{{field.ErrorTypeInvalid, applicationField}},
 			want:     Membership{Application: "Shop_1"},
 		},
 		"NotASelector": {
-			reason:   "A selector that cannot be read selects nothing.",
+			reason:   "An invalid selector selects nothing.",
 			object:   described("", "env in prod"),
 			problems: []problem{{field.ErrorTypeInvalid, selectorField}},
 			want:     Membership{Application: "default"},
 		},
 		"Both": {
-			reason:    "Everything that is wrong is said at once, whoever said it.",
+			reason:    "All errors of the object and its namespace are returned together.",
 			object:    described("Shop_1", ""),
 			namespace: described("", "env in prod"),
 			problems:  []problem{{field.ErrorTypeInvalid, applicationField}, {field.ErrorTypeInvalid, selectorField}},
@@ -146,28 +146,28 @@ func TestAgrees(t *testing.T) {
 		want        bool
 	}{
 		"AsksForNothing": {
-			reason:      "An object that asks for no target goes where its application goes.",
+			reason:      "An object without a selector agrees with its application.",
 			application: prod,
 			want:        true,
 		},
 		"Same": {
-			reason:      "Two ways to write one selector are one selector.",
+			reason:      "The order of keys does not matter.",
 			member:      &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod", "tier": "1"}},
 			application: matching(map[string]string{"tier": "1", "env": "prod"}),
 			want:        true,
 		},
 		"Other": {
-			reason:      "All objects of one application run on one target.",
+			reason:      "All objects of an application run on one target.",
 			member:      matching(map[string]string{"env": "dev"}),
 			application: prod,
 		},
 		"Everything": {
-			reason:      "To ask for every target is to ask for something.",
+			reason:      "An empty selector differs from the selector of the application.",
 			member:      &metav1.LabelSelector{},
 			application: prod,
 		},
 		"EverythingAndNothing": {
-			reason: "An application without a selector selects every target.",
+			reason: "An application without a selector selects all targets.",
 			member: &metav1.LabelSelector{},
 			want:   true,
 		},
@@ -188,10 +188,10 @@ func TestSelectorText(t *testing.T) {
 		selector *metav1.LabelSelector
 		want     string
 	}{
-		"None":  {reason: "No selector asks for nothing."},
-		"Empty": {reason: "Neither does an empty one.", selector: &metav1.LabelSelector{}},
+		"None":  {reason: "A missing selector is an empty text."},
+		"Empty": {reason: "An empty selector is an empty text.", selector: &metav1.LabelSelector{}},
 		"Ordered": {
-			reason: "One selector has one text, in whatever order it was written.",
+			reason: "The text does not depend on the order of keys and values.",
 			selector: &metav1.LabelSelector{
 				MatchLabels: map[string]string{"tier": "1", "env": "prod"},
 				MatchExpressions: []metav1.LabelSelectorRequirement{
@@ -202,7 +202,7 @@ func TestSelectorText(t *testing.T) {
 			want: "env=prod,!old,region in (eu-1,eu-2),tier=1",
 		},
 		"Malformed": {
-			reason: "What cannot be matched can still be shown.",
+			reason: "The text of an invalid selector is an error.",
 			selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 				{Key: "env", Operator: "Like", Values: []string{"prod"}},
 			}},
@@ -229,10 +229,10 @@ func TestSelector(t *testing.T) {
 		target   labels.Set
 		want     bool
 	}{
-		"None":     {reason: "No selector asks for nothing, and every target will do.", want: true},
-		"Empty":    {reason: "Nor does an empty one.", selector: &metav1.LabelSelector{}, want: true},
-		"Match":    {reason: "A target with the label will do.", selector: matching(map[string]string{"env": "prod"}), target: labels.Set{"env": "prod"}, want: true},
-		"Mismatch": {reason: "A target without it will not.", selector: matching(map[string]string{"env": "prod"})},
+		"None":     {reason: "A missing selector matches all targets.", want: true},
+		"Empty":    {reason: "An empty selector matches all targets.", selector: &metav1.LabelSelector{}, want: true},
+		"Match":    {reason: "A target with the label matches.", selector: matching(map[string]string{"env": "prod"}), target: labels.Set{"env": "prod"}, want: true},
+		"Mismatch": {reason: "A target without the label does not match.", selector: matching(map[string]string{"env": "prod"})},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

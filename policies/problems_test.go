@@ -55,38 +55,38 @@ func TestAdded(t *testing.T) {
 		want        field.ErrorList
 	}{
 		"New": {
-			reason: "What was right before must stay right.",
+			reason: "A new error is returned.",
 			now:    field.ErrorList{wrong(0, "a")},
 			want:   field.ErrorList{wrong(0, "a")},
 		},
 		"Old": {
-			reason: "What was wrong before may stay, so that other things can be put right.",
+			reason: "An old error is not returned.",
 			now:    field.ErrorList{wrong(0, "a")},
 			before: field.ErrorList{wrong(0, "a")},
 		},
 		"Moved": {
-			reason: "An item is the same item when those before it are removed.",
+			reason: "An old error may have another index.",
 			now:    field.ErrorList{wrong(0, "a")},
 			before: field.ErrorList{wrong(2, "a")},
 		},
 		"WrongOtherwise": {
-			reason: "One wrong value does not buy another.",
+			reason: "Another invalid value in the same field is a new error.",
 			now:    field.ErrorList{wrong(0, "b")},
 			before: field.ErrorList{wrong(0, "a")},
 			want:   field.ErrorList{wrong(0, "b")},
 		},
 		"OneMore": {
-			reason: "One old mistake does not excuse two.",
+			reason: "A second error like an old one is new.",
 			now:    field.ErrorList{wrong(0, "a"), wrong(1, "a")},
 			before: field.ErrorList{wrong(0, "a")},
 			want:   field.ErrorList{wrong(1, "a")},
 		},
 		"PutRight": {
-			reason: "Nothing is wrong any more.",
+			reason: "A corrected error is not returned.",
 			before: field.ErrorList{wrong(0, "a")},
 		},
 		"AnotherField": {
-			reason: "The same words about another field are another problem.",
+			reason: "The same message for another field is a new error.",
 			now:    field.ErrorList{field.Required(field.NewPath("spec", "b"), "")},
 			before: field.ErrorList{field.Required(field.NewPath("spec", "a"), "")},
 			want:   field.ErrorList{field.Required(field.NewPath("spec", "b"), "")},

@@ -47,77 +47,77 @@ func TestReadinessOf(t *testing.T) {
 		want       Readiness
 	}{
 		"Available": {
-			reason: "A built-in kind is judged by its own rules.",
+			reason: "A built-in kind has its own rules.",
 			object: deployment + "replicas: 1, readyReplicas: 1, availableReplicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: 'True'}]}}",
 			want:   ready,
 		},
 		"DeadlineExceeded": {
-			reason: "What its cluster has given up is broken, and not on its way.",
+			reason: "An object that its cluster has given up is Failed, not Progressing.",
 			object: deployment + "conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
 			want:   Readiness{metav1.ConditionFalse, v1alpha1.ReasonFailed, "Progress deadline exceeded"},
 		},
 		"NotEstablished": {
-			reason: "Custom resources wait for this.",
+			reason: "Custom resources wait until their definition is established.",
 			object: definition + "'False', reason: Installing}]}}",
 			want:   progressing("Install in progress"),
 		},
-		"Established": {reason: "And no longer.", object: definition + "'True'}]}}", want: ready},
+		"Established": {reason: "Custom resources do not wait for an established definition.", object: definition + "'True'}]}}", want: ready},
 		"Conditions": {
-			reason: "Of a kind that nobody knows, the usual conditions count.",
+			reason: "Another kind is ready by its usual conditions.",
 			object: queue + "status: {conditions: [{type: Ready, status: 'False', message: no disk}]}}",
 			want:   progressing("no disk"),
 		},
-		"NoConditions": {reason: "One that has none is taken to work.", object: queue + "spec: {size: 1}}", want: ready},
-		"True":         {reason: "An expression decides.", object: queue + "status: {phase: Running}}", expression: running, want: ready},
+		"NoConditions": {reason: "An object without conditions is ready.", object: queue + "spec: {size: 1}}", want: ready},
+		"True":         {reason: "An expression overrides the usual conditions.", object: queue + "status: {phase: Running}}", expression: running, want: ready},
 		"TrueOfBuiltIn": {
-			reason:     "It decides of built-in kinds, too.",
+			reason:     "An expression overrides the rules of a built-in kind.",
 			object:     deployment + "replicas: 2, readyReplicas: 1}}",
 			expression: "object.status.readyReplicas >= 1", want: ready,
 		},
 		"False": {
-			reason: "The expression is quoted, and not what it is about.", object: queue + "status: {phase: Filling}}", expression: running,
+			reason: "The message quotes the expression, not the object.", object: queue + "status: {phase: Filling}}", expression: running,
 			want: progressing(notYet + running),
 		},
 		"FieldMissing": {
-			reason: "Whoever wrote it may have meant another field.", object: queue + "spec: {size: 1}}", expression: running,
+			reason: "A missing field may be a mistake in the expression.", object: queue + "spec: {size: 1}}", expression: running,
 			want: unknown("no such key: status"),
 		},
 		"Optional": {
-			reason: "An expression that minds can tell.", object: queue + "spec: {size: 1}}", expression: "object.?status.?phase.orValue('') == 'Running'",
+			reason: "An expression can handle a missing field.", object: queue + "spec: {size: 1}}", expression: "object.?status.?phase.orValue('') == 'Running'",
 			want: progressing(notYet + "object.?status.?phase.orValue('') == 'Running'"),
 		},
 		"Kubernetes": {
-			reason: "The functions of Kubernetes' own rules are there.", object: queue + "status: {free: 2Gi}}",
+			reason: "The functions of Kubernetes' CEL library are available.", object: queue + "status: {free: 2Gi}}",
 			expression: "quantity(object.status.free).isGreaterThan(quantity('1Gi'))", want: ready,
 		},
 		"TooCostly": {
-			reason: "No expression keeps others waiting.", object: queue + "items: [" + strings.Repeat("1, ", 200) + "1]}", expression: combination,
+			reason: "The cost of an expression is limited.", object: queue + "items: [" + strings.Repeat("1, ", 200) + "1]}", expression: combination,
 			want: unknown("it takes more than 100000 steps, the limit"),
 		},
 		"NoExpression": {
-			reason: "Webhooks can be down.", object: queue + "spec: {}}", expression: "object.",
+			reason: "An invalid expression may exist, because webhooks can be down.", object: queue + "spec: {}}", expression: "object.",
 			want: unknown("line 1, column 8: Syntax error: no viable alternative at input '.'"),
 		},
 		"Outdated": {
-			reason: "A status that speaks of what was before the change tells nothing.",
+			reason: "The status of an earlier generation does not count.",
 			object: queue + "status: {phase: Running, observedGeneration: 1}}", expression: running,
 			want: progressing("generation is 2, but latest observed generation is 1"),
 		},
 		"Deleted": {
-			reason:     "What goes does not work.",
+			reason:     "An object that is being deleted is not ready.",
 			object:     "{apiVersion: example.org/v1, kind: Queue, metadata: {name: a, deletionTimestamp: '2026-01-01T00:00:00Z'}, status: {phase: Running}}",
 			expression: running, want: progressing("is being deleted"),
 		},
-		"SecretHasKey": {reason: "Whether a Secret is filled can be told.", object: secret, expression: "'password' in object.data", want: ready},
+		"SecretHasKey": {reason: "An expression can find whether a Secret has a key.", object: secret, expression: "'password' in object.data", want: ready},
 		"SecretValue": {
-			reason: "What is in it cannot be found out.", object: secret, expression: "object.data.password == '' && object.stringData.more == ''", want: ready,
+			reason: "An expression cannot read a value of a Secret.", object: secret, expression: "object.data.password == '' && object.stringData.more == ''", want: ready,
 		},
 		"SecretAnnotation": {
-			reason: "Nor from kubectl's copy of it.", object: secret,
+			reason: "An expression cannot read the Secret in kubectl's annotation.", object: secret,
 			expression: "object.metadata.annotations == {'team': 'red'}", want: ready,
 		},
 		"SecretMessage": {
-			reason: "Nor from what fails.", object: secret, expression: "int(object.data.password) > 1",
+			reason: "An error message cannot reveal a value of a Secret.", object: secret, expression: "int(object.data.password) > 1",
 			want: unknown("type conversion error from 'string' to 'int'"),
 		},
 	}

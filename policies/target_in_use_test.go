@@ -37,9 +37,9 @@ func TestKeepTarget(t *testing.T) {
 		on     []string
 		want   []string // parts of the message; empty if the target may be deleted
 	}{
-		"Unused":  {reason: "What nobody uses may go.", on: []string{"b", ""}},
-		"Used":    {reason: "What runs there could not be reached any more.", on: []string{"a", "b"}, want: []string{"1 KubernetesApplicationResource is on target a", "drain a", "release=true"}},
-		"Leaving": {reason: "What is leaving has yet to be deleted there.", on: []string{"b<a", "a"}, want: []string{"2 KubernetesApplicationResources are on target a"}},
+		"Unused":  {reason: "A target without resources may be deleted.", on: []string{"b", ""}},
+		"Used":    {reason: "A target with resources may not be deleted.", on: []string{"a", "b"}, want: []string{"1 KubernetesApplicationResource is on target a", "drain a", "release=true"}},
+		"Leaving": {reason: "A target that a resource is leaving may not be deleted.", on: []string{"b<a", "a"}, want: []string{"2 KubernetesApplicationResources are on target a"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

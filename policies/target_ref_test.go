@@ -17,11 +17,11 @@ func TestKeepPlaced(t *testing.T) {
 		old, spec string
 		want      []problem // for an application and for a resource
 	}{
-		"New":   {reason: "What does not run anywhere can be said to run somewhere.", spec: `{targetRef: {name: a}}`},
-		"First": {reason: "That is also so later.", old: `{}`, spec: `{targetRef: {name: a}}`},
-		"Same":  {reason: "Other things may change.", old: `{targetRef: {name: a}}`, spec: `{targetRef: {name: a}}`},
-		"Other": {reason: "What runs there would be left behind.", old: `{targetRef: {name: a}}`, spec: `{targetRef: {name: b}}`, want: manual},
-		"None":  {reason: "So it would here.", old: `{targetRef: {name: a}}`, spec: `{}`, want: manual},
+		"New":   {reason: "A new object may name its target.", spec: `{targetRef: {name: a}}`},
+		"First": {reason: "An object without a target may name one later.", old: `{}`, spec: `{targetRef: {name: a}}`},
+		"Same":  {reason: "An unchanged target is valid.", old: `{targetRef: {name: a}}`, spec: `{targetRef: {name: a}}`},
+		"Other": {reason: "Another target would leave the object behind on the first.", old: `{targetRef: {name: a}}`, spec: `{targetRef: {name: b}}`, want: manual},
+		"None":  {reason: "Without a target the object would be left behind on the first.", old: `{targetRef: {name: a}}`, spec: `{}`, want: manual},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -27,9 +27,9 @@ func TestTolerationsOf(t *testing.T) {
 		text              string
 		problems          []problem
 	}{
-		"Nothing": {reason: "Who says nothing goes with the application."},
+		"Nothing": {reason: "An object without the annotation follows its application."},
 		"Forms": {
-			reason: "The forms of kubectl taint; what is left out is tolerated whatever it is.",
+			reason: "The annotation has the forms of kubectl taint. An omitted value or effect matches all.",
 			object: tolerating("gpu=a100:NoSchedule, spot:NoExecute,example.org/team=ml,old"),
 			want: []corev1.Toleration{
 				{Key: "gpu", Operator: equal, Value: "a100", Effect: corev1.TaintEffectNoSchedule},
@@ -40,17 +40,17 @@ func TestTolerationsOf(t *testing.T) {
 			text: "example.org/team=ml,gpu=a100:NoSchedule,old,spot:NoExecute",
 		},
 		"Empty": {
-			reason: "An annotation that is empty tolerates nothing, whatever the namespace says.",
+			reason: "An empty annotation tolerates nothing and overrides the namespace's.",
 			object: tolerating(""), namespace: tolerating("gpu"),
 			want: []corev1.Toleration{},
 		},
-		"EmptyValue":    {reason: "A taint may have no value.", object: tolerating("gpu="), want: []corev1.Toleration{{Key: "gpu", Operator: equal}}, text: "gpu="},
-		"Namespace":     {reason: "A namespace speaks for all its objects.", namespace: tolerating("gpu"), want: []corev1.Toleration{{Key: "gpu", Operator: exists}}, text: "gpu"},
-		"UnknownEffect": {reason: "A misspelt effect would match no taint, ever.", object: tolerating("gpu:Noschedule"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
-		"NoEffect":      {reason: "A colon announces an effect.", object: tolerating("gpu:"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
-		"NoKey":         {reason: "A value without a key is no taint's.", object: tolerating("=a100"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
-		"NotAKey":       {reason: "No taint can have such a key.", object: tolerating("g p u"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
-		"NotAValue":     {reason: "No taint can have such a value.", object: tolerating("gpu=a/100"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
+		"EmptyValue":    {reason: "A taint may have an empty value.", object: tolerating("gpu="), want: []corev1.Toleration{{Key: "gpu", Operator: equal}}, text: "gpu="},
+		"Namespace":     {reason: "The annotation of a namespace applies to its objects.", namespace: tolerating("gpu"), want: []corev1.Toleration{{Key: "gpu", Operator: exists}}, text: "gpu"},
+		"UnknownEffect": {reason: "A misspelt effect would match no taint.", object: tolerating("gpu:Noschedule"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
+		"NoEffect":      {reason: "A colon must be followed by an effect.", object: tolerating("gpu:"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
+		"NoKey":         {reason: "A value needs a key.", object: tolerating("=a100"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
+		"NotAKey":       {reason: "No taint can have this key.", object: tolerating("g p u"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
+		"NotAValue":     {reason: "No taint can have this value.", object: tolerating("gpu=a/100"), problems: []problem{{field.ErrorTypeInvalid, tolerationsField}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,12 +99,12 @@ func TestValidateTolerationsAndTaints(t *testing.T) {
 		want   []problem
 	}{
 		"Right": {
-			reason: "What the core API takes is taken.",
+			reason: "Tolerations and taints of the core API are valid.",
 			app:    `{spec: {tolerations: [{key: gpu, value: a100, effect: NoSchedule}, {operator: Exists}, {key: a, operator: Exists, effect: PreferNoSchedule}]}}`,
 			target: `{spec: {connectionSecretRef: {name: dev}, taints: [{key: gpu, value: a100, effect: NoSchedule}, {key: gpu, effect: NoExecute}]}}`,
 		},
 		"Tolerations": {
-			reason: "What can never match a taint is a mistake.",
+			reason: "A toleration that matches no taint is invalid.",
 			app: `{spec: {tolerations: [{value: a}, {key: a b, operator: Exists}, {key: a, operator: Exists, value: v}, {key: a, operator: Gt, value: "1"},
   {key: a, effect: Never}, {key: a, value: "a b"}, {key: a, effect: NoExecute, tolerationSeconds: 60}]}}`,
 			want: []problem{
@@ -118,7 +118,7 @@ func TestValidateTolerationsAndTaints(t *testing.T) {
 			},
 		},
 		"Taints": {
-			reason: "A taint that no toleration can name is a mistake, and so is the same one twice.",
+			reason: "A taint without a possible toleration is invalid, and a duplicate is too.",
 			target: `{spec: {connectionSecretRef: {name: dev}, taints: [{key: a b, effect: NoSchedule}, {key: a, value: "a b", effect: NoSchedule},
   {key: b}, {key: c, value: x, effect: NoSchedule}, {key: c, value: y, effect: NoSchedule}]}}`,
 			want: []problem{

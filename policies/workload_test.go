@@ -24,20 +24,20 @@ func TestValidateApplication(t *testing.T) {
 		old, app string
 		want     []problem
 	}{
-		"Right": {reason: "Two kinds of one name are two objects.", app: right},
-		"Empty": {reason: "The applications that Portico makes have no templates.", app: `{spec: {}}`},
+		"Right": {reason: "Two kinds with the same name are two objects.", app: right},
+		"Empty": {reason: "An application that Portico makes has no templates.", app: `{spec: {}}`},
 		"UniqueNames": {
-			reason: "A template's name is its resource's name.",
+			reason: "The names of templates are unique.",
 			app:    twoOfOneName,
 			want:   []problem{{field.ErrorTypeDuplicate, "spec.resourceTemplates[1].metadata.name"}},
 		},
 		"UniqueNamesBefore": {
-			reason: "An application that was wrong already may be edited elsewhere.",
+			reason: "An application with an old error may be edited elsewhere.",
 			old:    twoOfOneName,
 			app:    twoOfOneName,
 		},
 		"UniqueNamesMoved": {
-			reason: "Also when the edit moves what is wrong up the list.",
+			reason: "An old error may have another index.",
 			old: `{spec: {resourceTemplates: [
   {metadata: {name: other}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}},
   {metadata: {name: web}, spec: {template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}}},
@@ -45,26 +45,26 @@ func TestValidateApplication(t *testing.T) {
 			app: twoOfOneName,
 		},
 		"NotAName": {
-			reason: "A template's name must be one an object can have.",
+			reason: "A template's name must be a valid name of an object.",
 			app:    `{spec: {resourceTemplates: [{metadata: {name: Web_1}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}]}}`,
 			want:   []problem{{field.ErrorTypeInvalid, "spec.resourceTemplates[0].metadata.name"}},
 		},
 		"OneObjectTwice": {
-			reason: "Two templates of one object would overwrite each other, in whatever version they are written.",
+			reason: "Two templates for one object overwrite each other, also with different versions.",
 			app: `{spec: {resourceTemplates: [
   {metadata: {name: a}, spec: {template: {apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: shop}}}},
   {metadata: {name: b}, spec: {template: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: shop}}}}]}}`,
 			want: []problem{{field.ErrorTypeInvalid, "spec.resourceTemplates[1].spec.template"}},
 		},
 		"DefaultNamespace": {
-			reason: "An object that names no namespace is in the default one.",
+			reason: "An object without a namespace is in namespace default.",
 			app: `{spec: {resourceTemplates: [
   {metadata: {name: a}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}},
   {metadata: {name: b}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}}}}]}}`,
 			want: []problem{{field.ErrorTypeInvalid, "spec.resourceTemplates[1].spec.template"}},
 		},
 		"AnotherObject": {
-			reason: "A template stays with its object, which would be orphaned.",
+			reason: "A template must keep its object, which would be orphaned.",
 			old:    right,
 			app: `{spec: {targetSelector: {matchLabels: {env: prod}}, resourceTemplates: [
   {metadata: {name: web}, spec: {template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2}}}},
@@ -72,7 +72,7 @@ func TestValidateApplication(t *testing.T) {
 			want: []problem{{field.ErrorTypeForbidden, "spec.resourceTemplates[1].spec.template.metadata.name"}},
 		},
 		"Metadata": {
-			reason: "A resource's metadata has to be right, and says itself whose it is.",
+			reason: "A template's metadata must be valid, and must not name another application.",
 			app: `{spec: {resourceTemplates: [{metadata: {name: a, labels: {"workload.crossplane.io/application": b, c: "not a value"}, annotations: {"a b": c}},
   spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}]}}`,
 			want: []problem{
@@ -82,13 +82,13 @@ func TestValidateApplication(t *testing.T) {
 			},
 		},
 		"LongName": {
-			reason: "An application's name becomes a label of what it makes, if it makes anything.",
+			reason: "The name of an application with templates becomes a label.",
 			app: `{metadata: {name: "` + strings.Repeat("a", 64) + `"}, spec: {resourceTemplates: [
   {metadata: {name: a}, spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}]}}`,
 			want: []problem{{field.ErrorTypeInvalid, "metadata.name"}},
 		},
 		"Selectors": {
-			reason: "A selector that cannot be matched would never be.",
+			reason: "An invalid selector is an error.",
 			app: `{spec: {targetSelector: {matchLabels: {env: not a value}},
   resourceSelector: {matchExpressions: [{key: app, operator: In}]}}}`,
 			want: []problem{
@@ -97,7 +97,7 @@ func TestValidateApplication(t *testing.T) {
 			},
 		},
 		"Templates": {
-			reason: "Every template is judged, not the first alone.",
+			reason: "All templates are checked, not only the first.",
 			app: `{spec: {resourceTemplates: [
   {metadata: {name: a}, spec: {template: {kind: ConfigMap, metadata: {name: c}}}},
   {metadata: {name: b}, spec: {template: {apiVersion: v1, metadata: {name: c}}}},
@@ -129,13 +129,13 @@ func TestValidateResource(t *testing.T) {
 		old, resource string
 		want          []problem
 	}{
-		"Right":         {reason: "Any object will do that says what it is.", resource: right},
-		"Changed":       {reason: "What the object says may change.", old: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}}}`, resource: right},
-		"Empty":         {reason: "Without a template there is nothing to run.", resource: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.template"}}},
-		"NotAnObject":   {reason: "A template is an object.", resource: `{spec: {template: [a]}}`, want: []problem{{field.ErrorTypeRequired, "spec.template"}}},
-		"GeneratedName": {reason: "A name that the target chose could not be found again.", resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {generateName: c-}}}}`, want: []problem{{field.ErrorTypeRequired, template + "metadata.name"}}},
+		"Right":         {reason: "A template needs an apiVersion, a kind and a name.", resource: right},
+		"Changed":       {reason: "The object's data may change.", old: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}}}`, resource: right},
+		"Empty":         {reason: "A template is required.", resource: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.template"}}},
+		"NotAnObject":   {reason: "A template must be an object.", resource: `{spec: {template: [a]}}`, want: []problem{{field.ErrorTypeRequired, "spec.template"}}},
+		"GeneratedName": {reason: "An object with a generated name could not be found again.", resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {generateName: c-}}}}`, want: []problem{{field.ErrorTypeRequired, template + "metadata.name"}}},
 		"OthersFields": {
-			reason:   "What a cluster writes into its own objects means nothing on another.",
+			reason:   "Fields that a cluster sets have no meaning on another cluster.",
 			resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, uid: u, resourceVersion: "1", managedFields: [], ownerReferences: [], finalizers: []}, status: {}}}}`,
 			want: []problem{
 				{field.ErrorTypeForbidden, template + "metadata.uid"},
@@ -146,14 +146,14 @@ func TestValidateResource(t *testing.T) {
 				{field.ErrorTypeForbidden, template + "status"},
 			},
 		},
-		"Selector":        {reason: "A selector that cannot be matched would never be.", resource: `{spec: {targetSelector: {matchExpressions: [{key: env, operator: Like}]}, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}`, want: []problem{{field.ErrorTypeInvalid, "spec.targetSelector.matchExpressions[0].operator"}}},
+		"Selector":        {reason: "An invalid selector is an error.", resource: `{spec: {targetSelector: {matchExpressions: [{key: env, operator: Like}]}, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}`, want: []problem{{field.ErrorTypeInvalid, "spec.targetSelector.matchExpressions[0].operator"}}},
 		"NamespaceMoves":  {reason: "The object in the old namespace would be left behind.", old: right, resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: other}}}}`, want: []problem{{field.ErrorTypeForbidden, template + "metadata.namespace"}}},
-		"NamespaceGoes":   {reason: "So it would by leaving the namespace out.", old: right, resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}`, want: []problem{{field.ErrorTypeForbidden, template + "metadata.namespace"}}},
-		"WrongBefore":     {reason: "What was wrong already may stay: the scheduler must be able to place it.", old: withStatus, resource: withStatus},
-		"PutRight":        {reason: "And it may be put right.", old: withStatus, resource: right},
-		"WrongElsewhere":  {reason: "It may not get worse.", old: withStatus, resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, uid: u}, status: {}}}}`, want: []problem{{field.ErrorTypeForbidden, template + "metadata.uid"}}},
+		"NamespaceGoes":   {reason: "Without a namespace the object in the old one would be left behind.", old: right, resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}}`, want: []problem{{field.ErrorTypeForbidden, template + "metadata.namespace"}}},
+		"WrongBefore":     {reason: "An old error may stay, because the scheduler must be able to write.", old: withStatus, resource: withStatus},
+		"PutRight":        {reason: "An old error may be corrected.", old: withStatus, resource: right},
+		"WrongElsewhere":  {reason: "A new error next to an old one is returned.", old: withStatus, resource: `{spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, uid: u}, status: {}}}}`, want: []problem{{field.ErrorTypeForbidden, template + "metadata.uid"}}},
 		"UnreadableOnce":  {reason: "A template that could not be read had no namespace to keep.", old: `{spec: {}}`, resource: right},
-		"UnreadableTwice": {reason: "What could not be read can be left alone.", old: `{spec: {}}`, resource: `{spec: {}}`},
+		"UnreadableTwice": {reason: "A template that could not be read may stay.", old: `{spec: {}}`, resource: `{spec: {}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -171,15 +171,15 @@ func TestValidateTarget(t *testing.T) {
 		old, target string
 		want        []problem
 	}{
-		"Right":       {reason: "A target names the Secret it is reached with.", target: `{spec: {connectionSecretRef: {name: eu-1}}}`},
-		"Cluster":     {reason: "Or the cluster, whose Secret is found.", target: `{spec: {clusterRef: {apiVersion: gcp.example.org/v1, kind: GKECluster, name: dev}}}`},
-		"NoSecret":    {reason: "Without one it cannot be reached.", target: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
-		"Both":        {reason: "Or both; then the Secret wins.", target: `{spec: {clusterRef: {apiVersion: gcp.example.org/v1, kind: GKECluster, name: dev}, connectionSecretRef: {name: eu-1}}}`},
-		"Core":        {reason: "A kind of the core API is no managed cluster.", target: `{spec: {clusterRef: {apiVersion: v1, kind: Node, name: dev}}}`, want: []problem{{field.ErrorTypeInvalid, "spec.clusterRef.apiVersion"}}},
-		"NoVersion":   {reason: "Nor can a kind be found by half its name.", target: `{spec: {clusterRef: {apiVersion: a/b/c, kind: GKECluster, name: dev}}}`, want: []problem{{field.ErrorTypeInvalid, "spec.clusterRef.apiVersion"}}},
-		"NoName":      {reason: "An empty name names none.", target: `{spec: {connectionSecretRef: {}}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
-		"Taken":       {reason: "Nor may the name be taken away.", old: `{spec: {connectionSecretRef: {name: eu-1}}}`, target: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
-		"WrongBefore": {reason: "A target without one can be labelled all the same.", old: `{spec: {}}`, target: `{spec: {}}`},
+		"Right":       {reason: "A target names its connection Secret.", target: `{spec: {connectionSecretRef: {name: eu-1}}}`},
+		"Cluster":     {reason: "A target may name a cluster, whose Secret is found.", target: `{spec: {clusterRef: {apiVersion: gcp.example.org/v1, kind: GKECluster, name: dev}}}`},
+		"NoSecret":    {reason: "A target must name a Secret or a cluster.", target: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
+		"Both":        {reason: "A target may name both. The Secret has priority.", target: `{spec: {clusterRef: {apiVersion: gcp.example.org/v1, kind: GKECluster, name: dev}, connectionSecretRef: {name: eu-1}}}`},
+		"Core":        {reason: "A kind of the core API is not a managed cluster.", target: `{spec: {clusterRef: {apiVersion: v1, kind: Node, name: dev}}}`, want: []problem{{field.ErrorTypeInvalid, "spec.clusterRef.apiVersion"}}},
+		"NoVersion":   {reason: "The apiVersion must be valid.", target: `{spec: {clusterRef: {apiVersion: a/b/c, kind: GKECluster, name: dev}}}`, want: []problem{{field.ErrorTypeInvalid, "spec.clusterRef.apiVersion"}}},
+		"NoName":      {reason: "An empty name is invalid.", target: `{spec: {connectionSecretRef: {}}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
+		"Taken":       {reason: "The Secret may not be removed.", old: `{spec: {connectionSecretRef: {name: eu-1}}}`, target: `{spec: {}}`, want: []problem{{field.ErrorTypeRequired, "spec.connectionSecretRef.name"}}},
+		"WrongBefore": {reason: "A target with an old error may be labelled.", old: `{spec: {}}`, target: `{spec: {}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestReconcile(t *testing.T) {
 		synced  string // reason of the application's condition Synced
 		requeue bool
 	}{
-		"Gone": {reason: "A deleted application needs nothing."},
+		"Gone": {reason: "A deleted application needs no work."},
 		"New": {reason: "The finalizer is there before the first resource, and the status comes last.",
 			hub:    []client.Object{templatedApplication()},
 			sent:   []string{listOwned, "patch shop", "create settings", listMembers, "patch status of shop"},
@@ -98,7 +98,7 @@ func TestReconcile(t *testing.T) {
 			hub: []client.Object{frontDoor(0)}, sent: []string{listOwned, listMembers}},
 		"EmptyFrontDoor": {reason: "An application of Portico is deleted with its last resource.",
 			hub: []client.Object{frontDoor(1)}, sent: []string{listOwned, listMembers, "delete shop"}},
-		"EmptyFrontDoorUnread": {reason: "It is not deleted if the list failed.",
+		"EmptyFrontDoorUnread": {reason: "An application of Portico is kept if the list failed.",
 			hub: []client.Object{frontDoor(1)}, fail: map[string]error{listMembers: failure}, err: failure, sent: []string{listOwned, listMembers}},
 		"Deleting": {reason: "The application waits for its resources, and says so.",
 			hub:  []client.Object{templatedApplication(deleting), held},

@@ -154,12 +154,12 @@ func TestPolicies(t *testing.T) {
 		requeue   time.Duration
 	}{
 		"Free":     {reason: "Without policies a bound claim is published.", claim: "prod", env: "prod", event: "Normal Published published as KubernetesTarget demo"},
-		"Allowed":  {reason: "So is one that they allow.", policy: onlyDev, claim: "dev", env: "dev", event: "Normal Published published as KubernetesTarget demo"},
-		"Denied":   {reason: "One that they deny is not.", policy: onlyDev, claim: "prod", event: "Warning DeniedByPolicy the claim is not published: " + denied, denied: true},
-		"Relabels": {reason: "A target keeps the labels that it has.", policy: onlyDev, claim: "prod", existing: target("dev"), env: "dev", published: "False DeniedByPolicy", event: "Warning DeniedByPolicy the target does not follow the change of its claim: " + denied, denied: true},
+		"Allowed":  {reason: "A claim that the policies allow is published.", policy: onlyDev, claim: "dev", env: "dev", event: "Normal Published published as KubernetesTarget demo"},
+		"Denied":   {reason: "A claim that the policies deny is not published.", policy: onlyDev, claim: "prod", event: "Warning DeniedByPolicy the claim is not published: " + denied, denied: true},
+		"Relabels": {reason: "A target keeps its labels if the new ones are denied.", policy: onlyDev, claim: "prod", existing: target("dev"), env: "dev", published: "False DeniedByPolicy", event: "Warning DeniedByPolicy the target does not follow the change of its claim: " + denied, denied: true},
 		"Kept":     {reason: "A published target is kept when policies change.", policy: onlyDev, claim: "prod", existing: target("prod"), env: "prod"},
-		"Reverted": {reason: "A claim that is reverted is allowed.", policy: onlyDev, claim: "dev", existing: target("dev", refused), env: "dev", published: "True Applied"},
-		"Later":    {reason: "So is one that is allowed later.", claim: "prod", existing: target("dev", refused), env: "prod", published: "True Applied"},
+		"Reverted": {reason: "A claim with its earlier labels is allowed.", policy: onlyDev, claim: "dev", existing: target("dev", refused), env: "dev", published: "True Applied"},
+		"Later":    {reason: "A denied claim is published when the policies allow it.", claim: "prod", existing: target("dev", refused), env: "prod", published: "True Applied"},
 		"Broken":   {reason: "A policy that fails is evaluated again.", policy: broken, claim: "dev", event: "Warning PolicyFailed the claim is not published: policy claimed", denied: true, requeue: policyRetryInterval},
 	}
 	for name, tc := range cases {
@@ -222,22 +222,22 @@ func TestSteps(t *testing.T) {
 		blocked bool
 	}{
 		"Published":   {reason: "A bound claim gets a target.", settings: settings{claim: bound("dev")}, steps: 6, event: published},
-		"WithSecret":  {reason: "So does one that controls its Secret.", settings: settings{claim: bound("dev"), objects: []client.Object{secretOf("1")}}, steps: 6, event: published},
-		"Unserved":    {reason: "Another reconcile waits for the kind.", settings: settings{unserved: true}, steps: 1},
-		"Absent":      {reason: "A deleted claim needs nothing.", steps: 1},
+		"WithSecret":  {reason: "A claim that controls its Secret gets a target.", settings: settings{claim: bound("dev"), objects: []client.Object{secretOf("1")}}, steps: 6, event: published},
+		"Unserved":    {reason: "A cluster without the kind has no claims.", settings: settings{unserved: true}, steps: 1},
+		"Absent":      {reason: "A deleted claim needs no work.", steps: 1},
 		"Unbound":     {reason: "A claim without a cluster gets no target.", settings: settings{claim: without(bound("dev"), "status")}, steps: 1},
 		"NoSecret":    {reason: "A claim has to name a Secret.", settings: settings{claim: without(bound("dev"), "spec")}, steps: 4, event: "Warning SecretMissing the claim is bound, and not published: it names no secret in spec.writeConnectionSecretToRef"},
-		"OtherSecret": {reason: "Nobody lends a Secret that another resource controls.", settings: settings{claim: bound("dev"), objects: []client.Object{secretOf("2")}}, steps: 4, blocked: true, event: "Warning SecretNotControlled the claim is not published: secret demo is not controlled by it; a user with the right to read that secret can name it in a KubernetesTarget"},
+		"OtherSecret": {reason: "A Secret that another resource controls is not used.", settings: settings{claim: bound("dev"), objects: []client.Object{secretOf("2")}}, steps: 4, blocked: true, event: "Warning SecretNotControlled the claim is not published: secret demo is not controlled by it; a user with the right to read that secret can name it in a KubernetesTarget"},
 		"NameTaken":   {reason: "A target that another resource controls is not changed.", settings: settings{claim: bound("dev"), objects: []client.Object{&v1alpha1.KubernetesTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "demo"}}}}, steps: 4, event: "Warning NameTaken the claim is not published: KubernetesTarget demo exists and does not belong to this claim; rename or delete one of them"},
 		"ClaimFails":  {reason: "A failure to read the claim is tried again.", settings: settings{claim: bound("dev")}, fail: failure, steps: 1, err: failure},
-		"TargetFails": {reason: "So is one to read the target.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("get KubernetesTarget", failure)}, steps: 2, err: failure},
-		"SecretFails": {reason: "So is one to read the Secret.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("get Secret", failure)}, steps: 3, err: failure, blocked: true},
-		"NamespaceFails": {reason: "So is one to read the namespace, for the policies.",
+		"TargetFails": {reason: "A failure to read the target is tried again.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("get KubernetesTarget", failure)}, steps: 2, err: failure},
+		"SecretFails": {reason: "A failure to read the Secret is tried again.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("get Secret", failure)}, steps: 3, err: failure, blocked: true},
+		"NamespaceFails": {reason: "A failure to read the namespace, which policies need, is tried again.",
 			settings: settings{claim: bound("dev"), policy: onlyDev, fails: reconcilertest.FailOn("get Namespace", failure)}, steps: 5, err: failure},
-		"CreateFails": {reason: "So is one to create the target.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("create KubernetesTarget", failure)}, steps: 6, err: failure},
+		"CreateFails": {reason: "A failure to create the target is tried again.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("create KubernetesTarget", failure)}, steps: 6, err: failure},
 		"Terminating": {reason: "A namespace that is deleted gets no target.", settings: settings{claim: bound("dev"), fails: reconcilertest.FailOn("create KubernetesTarget", terminating)}, steps: 6},
 		"PatchFails":  {reason: "A failure to change the target is tried again.", settings: settings{claim: bound("dev"), objects: []client.Object{target("prod")}, fails: reconcilertest.FailOn("patch KubernetesTarget", failure)}, steps: 6, err: failure},
-		"StatusFails": {reason: "So is one to write the condition.", settings: settings{claim: bound("prod"), policy: onlyDev, objects: []client.Object{target("dev")}, fails: reconcilertest.FailOn("patch status KubernetesTarget", failure)}, steps: 5, err: failure, event: "Warning DeniedByPolicy the target does not follow the change of its claim"},
+		"StatusFails": {reason: "A failure to write the condition is tried again.", settings: settings{claim: bound("prod"), policy: onlyDev, objects: []client.Object{target("dev")}, fails: reconcilertest.FailOn("patch status KubernetesTarget", failure)}, steps: 5, err: failure, event: "Warning DeniedByPolicy the target does not follow the change of its claim"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

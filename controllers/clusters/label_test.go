@@ -26,8 +26,8 @@ func TestLabelPages(t *testing.T) {
 		want   bool
 	}{
 		"One":     {reason: "A list of one page is complete.", pages: 1, want: true},
-		"Several": {reason: "So is one of several pages.", pages: 6, want: true},
-		"Endless": {reason: "A list without an end exceeds a limit."},
+		"Several": {reason: "A list of several pages is complete.", pages: 6, want: true},
+		"Endless": {reason: "The number of pages is limited."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var requests atomic.Int64

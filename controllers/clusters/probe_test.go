@@ -34,33 +34,33 @@ func TestTolerate(t *testing.T) {
 		want      []string
 	}{
 		"One": {
-			reason: "One probe is no outage.", before: up, threshold: 3,
+			reason: "One failed probe is no outage.", before: up, threshold: 3,
 			probes: []probe{{0, down}, {time.Second, up}},
 			want:   []string{"up, fails", "up"},
 		},
 		"Quick": {
-			reason: "Failed probes are repeated quickly, and a restart takes a while.", before: up, threshold: 3,
+			reason: "Many failed probes in a short time are no outage, because a restart takes a while.", before: up, threshold: 3,
 			probes: []probe{{0, down}, {time.Second, down}, {2 * time.Second, down}, {3 * time.Second, up}},
 			want:   []string{"up, fails", "up, fails", "up, fails", "up"},
 		},
 		"Lasts": {
-			reason: "After as many probes, and as long as they take, it is one.", before: up, threshold: 3,
+			reason: "The threshold of failed probes over their usual time is an outage.", before: up, threshold: 3,
 			probes: []probe{{0, down}, {10 * time.Second, down}, {10 * time.Second, down}, {time.Second, up}},
 			want:   []string{"up, fails", "up, fails", "down", "up"},
 		},
 		"Slow": {
-			reason: "Time alone is none.", before: up, threshold: 3,
+			reason: "A long time without the threshold of failed probes is no outage.", before: up, threshold: 3,
 			probes: []probe{{0, down}, {time.Minute, down}, {time.Minute, down}},
 			want:   []string{"up, fails", "up, fails", "down"},
 		},
 		"Flaps": {
-			reason: "A probe that succeeds begins the count anew.", before: up, threshold: 2,
+			reason: "A successful probe resets the count.", before: up, threshold: 2,
 			probes: []probe{{0, down}, {10 * time.Second, up}, {10 * time.Second, down}, {10 * time.Second, up}},
 			want:   []string{"up, fails", "up", "up, fails", "up"},
 		},
-		"Strict":  {reason: "A threshold of one tolerates nothing.", before: up, threshold: 1, probes: []probe{{0, down}}, want: []string{"down"}},
-		"First":   {reason: "A target that never answered is not waited for.", before: connecting, threshold: 3, probes: []probe{{0, down}}, want: []string{"down"}},
-		"Refused": {reason: "A target that refuses us has answered.", before: up, threshold: 3, probes: []probe{{0, unauthorized}}, want: []string{"down"}},
+		"Strict":  {reason: "With threshold 1 the first failed probe is an outage.", before: up, threshold: 1, probes: []probe{{0, down}}, want: []string{"down"}},
+		"First":   {reason: "A new target is unreachable after the first failed probe.", before: connecting, threshold: 3, probes: []probe{{0, down}}, want: []string{"down"}},
+		"Refused": {reason: "A refused credential counts at once, because the target answered.", before: up, threshold: 3, probes: []probe{{0, unauthorized}}, want: []string{"down"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,9 +29,9 @@ func TestServed(t *testing.T) {
 		"Same":      {reason: "The version of the object is served.", served: [][2]string{{"v1", "Pond"}, {"v1beta1", "Pond"}}, want: "v1beta1"},
 		"Dropped":   {reason: "Another version is served, the preferred one first.", served: [][2]string{{"v2", "Pond"}, {"v1", "Pond"}}, want: "v2"},
 		"Preferred": {reason: "The preferred version may lack the kind.", served: [][2]string{{"v2", "Lake"}, {"v1", "Pond"}}, want: "v1"},
-		"NoKind":    {reason: "The kind is gone in every version.", served: [][2]string{{"v1", "Lake"}}, absent: true},
-		"NoGroup":   {reason: "The group is gone.", absent: true},
-		"Broken":    {reason: "A version that does not respond is not a missing one.", served: [][2]string{{"v2", "Pond"}, {"v1", "Pond"}}, broken: "v2"},
+		"NoKind":    {reason: "No version serves the kind.", served: [][2]string{{"v1", "Lake"}}, absent: true},
+		"NoGroup":   {reason: "No version of the group is served.", absent: true},
+		"Broken":    {reason: "A version that does not respond may serve the kind.", served: [][2]string{{"v2", "Pond"}, {"v1", "Pond"}}, broken: "v2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

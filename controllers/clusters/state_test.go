@@ -57,29 +57,29 @@ func TestJudge(t *testing.T) {
 		want   State
 		lost   bool // the error requests a probe
 	}{
-		"Answers":      {reason: "It answers.", want: up},
-		"Forbidden":    {reason: "It knows who asks, and says no.", err: apierrors.NewForbidden(deployments, "web", nil), want: up},
-		"Unauthorized": {reason: "A credential that expired shows here first.", err: apierrors.NewUnauthorized("token expired at 12:34:56"), want: State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnauthorized, Message: "does not accept the credentials of the connection secret"}, lost: true},
+		"Answers":      {reason: "The target answers.", want: up},
+		"Forbidden":    {reason: "A target that denies the request is reachable.", err: apierrors.NewForbidden(deployments, "web", nil), want: up},
+		"Unauthorized": {reason: "The target does not accept the credential.", err: apierrors.NewUnauthorized("token expired at 12:34:56"), want: State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnauthorized, Message: "does not accept the credentials of the connection secret"}, lost: true},
 
-		"UnknownCA":    {reason: "Its certificate is another CA's.", err: certificate(x509.UnknownAuthorityError{}), want: down(untrusted), lost: true},
-		"OtherHost":    {reason: "Its certificate is for another name.", err: certificate(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "eu-1"}), want: down(untrusted), lost: true},
-		"Expired":      {reason: "Its certificate has expired; when is not said, because it would be said anew each time.", err: certificate(x509.CertificateInvalidError{Reason: x509.Expired}), want: down(untrusted), lost: true},
-		"NoName":       {reason: "Its name is unknown.", err: dial(&net.DNSError{Err: "no such host", Name: "eu-1", IsNotFound: true}), want: down("has a name that does not resolve"), lost: true},
-		"SlowName":     {reason: "Also when the name server does not answer.", err: dial(&net.DNSError{Err: "i/o timeout", Name: "eu-1", IsTimeout: true}), want: down("has a name that does not resolve"), lost: true},
-		"Refuses":      {reason: "Nobody listens there.", err: dial(errors.New("connect: connection refused")), want: down("refuses connections"), lost: true},
-		"Hangs":        {reason: "It took the connection and is silent.", err: dial(timeout{}), want: down("does not answer in time"), lost: true},
+		"UnknownCA":    {reason: "Another CA signed the target's certificate.", err: certificate(x509.UnknownAuthorityError{}), want: down(untrusted), lost: true},
+		"OtherHost":    {reason: "The target's certificate is for another name.", err: certificate(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "eu-1"}), want: down(untrusted), lost: true},
+		"Expired":      {reason: "The target's certificate has expired. The message has no time, because it would change with each probe.", err: certificate(x509.CertificateInvalidError{Reason: x509.Expired}), want: down(untrusted), lost: true},
+		"NoName":       {reason: "The target's name does not exist.", err: dial(&net.DNSError{Err: "no such host", Name: "eu-1", IsNotFound: true}), want: down("has a name that does not resolve"), lost: true},
+		"SlowName":     {reason: "The name server does not answer.", err: dial(&net.DNSError{Err: "i/o timeout", Name: "eu-1", IsTimeout: true}), want: down("has a name that does not resolve"), lost: true},
+		"Refuses":      {reason: "The target refuses the connection.", err: dial(errors.New("connect: connection refused")), want: down("refuses connections"), lost: true},
+		"Hangs":        {reason: "The target does not answer after it accepted the connection.", err: dial(timeout{}), want: down("does not answer in time"), lost: true},
 		"TooLate":      {reason: "The timeout of the call ended.", err: call(context.DeadlineExceeded), want: down("does not answer in time"), lost: true},
-		"BareDeadline": {reason: "It may end before a call is made.", err: context.DeadlineExceeded, want: down("does not answer in time"), lost: true},
-		"Cut":          {reason: "The connection broke.", err: call(io.ErrUnexpectedEOF), want: down("does not answer"), lost: true},
-		"NotOne":       {reason: "Something answers that is no API server.", err: errors.New("the answer is not a Kubernetes API server's"), want: down("does not answer")},
+		"BareDeadline": {reason: "The timeout ended before the call.", err: context.DeadlineExceeded, want: down("does not answer in time"), lost: true},
+		"Cut":          {reason: "The connection was closed early.", err: call(io.ErrUnexpectedEOF), want: down("does not answer"), lost: true},
+		"NotOne":       {reason: "Another server than an API server answers.", err: errors.New("the answer is not a Kubernetes API server's"), want: down("does not answer")},
 
-		"NotReady":   {reason: "It is starting, or stopping.", err: reachableState(http.StatusServiceUnavailable), want: down("answers with status 503"), lost: true},
-		"BadGateway": {reason: "A load balancer answers in its stead.", err: reachableState(http.StatusBadGateway), want: down("answers with status 502"), lost: true},
-		"Gateway":    {reason: "Or waits in its stead.", err: reachableState(http.StatusGatewayTimeout), want: down("answers with status 504"), lost: true},
-		"Internal":   {reason: "It is there, and fails.", err: reachableState(http.StatusInternalServerError), want: down("answers with status 500")},
-		"Busy":       {reason: "It is there, and has too much to do.", err: apierrors.NewTooManyRequests("busy", 1), want: down("answers with status 429")},
-		"TryAgain":   {reason: "It says itself that it took too long.", err: apierrors.NewServerTimeout(deployments, "patch", 1), want: down("answers with status 500"), lost: true},
-		"Took":       {reason: "Or that the request did.", err: apierrors.NewTimeoutError("slow", 1), want: down("answers with status 504"), lost: true},
+		"NotReady":   {reason: "The API server is starting or stopping.", err: reachableState(http.StatusServiceUnavailable), want: down("answers with status 503"), lost: true},
+		"BadGateway": {reason: "A load balancer answers that the API server is down.", err: reachableState(http.StatusBadGateway), want: down("answers with status 502"), lost: true},
+		"Gateway":    {reason: "A load balancer answers that the API server is slow.", err: reachableState(http.StatusGatewayTimeout), want: down("answers with status 504"), lost: true},
+		"Internal":   {reason: "The API server answers with an error.", err: reachableState(http.StatusInternalServerError), want: down("answers with status 500")},
+		"Busy":       {reason: "The API server has too many requests.", err: apierrors.NewTooManyRequests("busy", 1), want: down("answers with status 429")},
+		"TryAgain":   {reason: "The API server answers that it was too slow.", err: apierrors.NewServerTimeout(deployments, "patch", 1), want: down("answers with status 500"), lost: true},
+		"Took":       {reason: "The API server answers that the request timed out.", err: apierrors.NewTimeoutError("slow", 1), want: down("answers with status 504"), lost: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -122,17 +122,17 @@ func TestCondition(t *testing.T) {
 		want   metav1.Condition
 	}{
 		"Up": {
-			reason: "A target that answers needs few words.",
+			reason: "The message of a reachable target is short.",
 			state:  State{Reachable: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "answers", Since: since, Version: "v1.36.3"},
 			want:   metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "target eu-1 answers"},
 		},
 		"Down": {
-			reason: "Since when matters most to who waits; it is said in one time zone, and does not change while it lasts.",
+			reason: "The message has the start of the outage, in UTC. It does not change during the outage.",
 			state:  State{Reachable: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: "refuses connections", Since: since},
 			want:   metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: "target eu-1 refuses connections; not reached since 2030-01-01T11:00:00Z"},
 		},
 		"Unknown": {
-			reason: "It was not asked yet, so there is no since.",
+			reason: "A new target has no start of an outage.",
 			state:  State{Reachable: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting, Message: "is being connected", Since: since},
 			want:   metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting, Message: "target eu-1 is being connected"},
 		},
@@ -172,11 +172,11 @@ func TestParseVersion(t *testing.T) {
 		body   string
 		want   string // empty if the version is refused
 	}{
-		"Kubernetes":  {reason: "An API server says its version.", body: `{"major": "1", "minor": "36", "gitVersion": "v1.36.3", "new": {}}`, want: "v1.36.3"},
-		"Distributor": {reason: "Some add to it.", body: `{"gitVersion": "v1.36.3-eks-1234"}`, want: "v1.36.3-eks-1234"},
-		"Page":        {reason: "A sign-in page is not an API server.", body: `<html>secret</html>`},
-		"OtherJSON":   {reason: "Nor is any server that speaks JSON.", body: `{"error": "secret"}`},
-		"Empty":       {reason: "Nor is one that says nothing."},
+		"Kubernetes":  {reason: "An API server answers with its version.", body: `{"major": "1", "minor": "36", "gitVersion": "v1.36.3", "new": {}}`, want: "v1.36.3"},
+		"Distributor": {reason: "Distributions append to the version.", body: `{"gitVersion": "v1.36.3-eks-1234"}`, want: "v1.36.3-eks-1234"},
+		"Page":        {reason: "A web page is not the answer of an API server.", body: `<html>secret</html>`},
+		"OtherJSON":   {reason: "Other JSON is not the answer of an API server.", body: `{"error": "secret"}`},
+		"Empty":       {reason: "An empty answer is not the answer of an API server."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -36,16 +36,16 @@ func TestIsSent(t *testing.T) {
 		key       string
 		want      bool
 	}{
-		"Nobody":         {reason: "No object has that name."},
-		"Alongside":      {reason: "The same request has it.", alongside: []*unstructured.Unstructured{nil, namespace}, want: true},
-		"OtherResource":  {reason: "Another resource has it.", other: resource("team-a", "eu-1", shop), want: true},
+		"Nobody":         {reason: "No object provides the namespace."},
+		"Alongside":      {reason: "The same request provides the namespace.", alongside: []*unstructured.Unstructured{nil, namespace}, want: true},
+		"OtherResource":  {reason: "Another resource provides the namespace.", other: resource("team-a", "eu-1", shop), want: true},
 		"Unplaced":       {reason: "A resource without a target may get this one.", other: resource("team-a", "", shop), want: true},
-		"OtherTarget":    {reason: "It is sent to another target.", other: resource("team-a", "eu-2", shop)},
-		"OtherTeam":      {reason: "Resources of other namespaces do not count.", other: resource("team-b", "eu-1", shop)},
-		"OtherName":      {reason: "It is another namespace.", other: resource("team-a", "eu-1", blog)},
-		"Deleted":        {reason: "It is being deleted.", other: deleted},
-		"ServiceAccount": {reason: "The account of a Pod is found in the same way.", other: resource("team-a", "eu-1", account), key: policies.ServiceAccountKey("shop"), want: true},
-		"OtherKind":      {reason: "An account is no namespace.", other: resource("team-a", "eu-1", account)},
+		"OtherTarget":    {reason: "A resource on another target does not provide the namespace.", other: resource("team-a", "eu-2", shop)},
+		"OtherTeam":      {reason: "Resources of other namespaces of the hub do not count.", other: resource("team-b", "eu-1", shop)},
+		"OtherName":      {reason: "A resource with another namespace does not count.", other: resource("team-a", "eu-1", blog)},
+		"Deleted":        {reason: "A resource that is being deleted does not count.", other: deleted},
+		"ServiceAccount": {reason: "A ServiceAccount is found like a namespace.", other: resource("team-a", "eu-1", account), key: policies.ServiceAccountKey("shop"), want: true},
+		"OtherKind":      {reason: "A ServiceAccount is not a namespace.", other: resource("team-a", "eu-1", account)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.PrerequisiteIndex, func(o client.Object) []string {

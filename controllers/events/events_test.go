@@ -37,15 +37,15 @@ func TestOfConditions(t *testing.T) {
 		"Gone":      {reason: "A removed condition has no event.", before: refused},
 		"Scheduled": {reason: "The event names the target.", after: scheduled, want: []Event{{Reason: v1alpha1.ReasonScheduled, Note: "runs on eu-1"}}},
 		"Reworded":  {reason: "Another message of a true condition has no event.", before: one(v1alpha1.Scheduled, yes, "Other", "words"), after: scheduled},
-		"Refused":   {reason: "The event says why.", after: refused, want: []Event{{Warning: true, Reason: v1alpha1.ReasonRefused, Note: "no such namespace"}}},
+		"Refused":   {reason: "The event has the message of the condition.", after: refused, want: []Event{{Warning: true, Reason: v1alpha1.ReasonRefused, Note: "no such namespace"}}},
 		"RefusedOtherwise": {
 			reason: "Another message of a false condition is another event.",
 			before: refused, after: one(v1alpha1.Synced, no, v1alpha1.ReasonRefused, "image not allowed"),
 			want: []Event{{Warning: true, Reason: v1alpha1.ReasonRefused, Note: "image not allowed"}},
 		},
 		"Applied":      {reason: "A failure that ended has an event.", before: refused, after: one(v1alpha1.Synced, yes, v1alpha1.ReasonApplied, "applied"), want: []Event{{Reason: v1alpha1.ReasonApplied, Note: "applied"}}},
-		"Reached":      {reason: "A reachable target is expected.", after: back},
-		"Connected":    {reason: "So it is after Unknown.", before: one(v1alpha1.TargetReachable, unknown, v1alpha1.ReasonConnecting, "connecting"), after: back},
+		"Reached":      {reason: "The first connection has no event.", after: back},
+		"Connected":    {reason: "A connection after Unknown has no event.", before: one(v1alpha1.TargetReachable, unknown, v1alpha1.ReasonConnecting, "connecting"), after: back},
 		"Unreachable":  {reason: "An unreachable target has an event.", before: back, after: away, want: []Event{{Warning: true, Reason: v1alpha1.ReasonUnreachable, Note: "target eu-1 refuses connections"}}},
 		"StillAway":    {reason: "An outage has one event, although messages differ from probe to probe.", before: away, after: one(v1alpha1.TargetReachable, no, v1alpha1.ReasonUnreachable, "target eu-1 does not answer in time")},
 		"AwayOtherway": {reason: "Another reason is another event.", before: away, after: one(v1alpha1.TargetReachable, no, v1alpha1.ReasonUnauthorized, "token expired"), want: []Event{{Warning: true, Reason: v1alpha1.ReasonUnauthorized, Note: "token expired"}}},
@@ -58,7 +58,7 @@ func TestOfConditions(t *testing.T) {
 				condition(v1alpha1.Ready, no, v1alpha1.ReasonProgressing, ""),
 			},
 		},
-		"Withdrawing": {reason: "Nor does a deletion.", after: []metav1.Condition{condition(v1alpha1.Synced, no, v1alpha1.ReasonWithdrawing, ""), condition(v1alpha1.Ready, no, v1alpha1.ReasonNotScheduled, "")}},
+		"Withdrawing": {reason: "A deletion has no event.", after: []metav1.Condition{condition(v1alpha1.Synced, no, v1alpha1.ReasonWithdrawing, ""), condition(v1alpha1.Ready, no, v1alpha1.ReasonNotScheduled, "")}},
 		"Unknown":     {reason: "Unknown has no event.", after: one(v1alpha1.Ready, unknown, v1alpha1.ReasonProgressing, "")},
 		"Failed":      {reason: "A failed rollout has an event.", after: one(v1alpha1.Ready, no, v1alpha1.ReasonFailed, "deadline exceeded"), want: []Event{{Warning: true, Reason: v1alpha1.ReasonFailed, Note: "deadline exceeded"}}},
 		"OthersTypes": {reason: "Only Portico's conditions have events.", after: one("Progressing", no, "Stuck", "stuck")},
@@ -123,7 +123,7 @@ func TestRegarding(t *testing.T) {
 	}{
 		"FrontDoor": {reason: "The user applied the Deployment.", labels: frontDoor, owners: []metav1.OwnerReference{owner}, want: "Deployment team-a/web u1"},
 		"Templated": {reason: "The user applied the application, not the owner.", owners: []metav1.OwnerReference{owner}, want: " team-a/web-deployment r1"},
-		"Orphaned":  {reason: "Without an owner, the resource itself is left.", labels: frontDoor, want: " team-a/web-deployment r1"},
+		"Orphaned":  {reason: "Without an owner, events are on the resource itself.", labels: frontDoor, want: " team-a/web-deployment r1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

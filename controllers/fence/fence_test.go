@@ -24,7 +24,7 @@ func TestSequence(t *testing.T) {
 		moments     []moment
 	}{
 		"Alone": {
-			reason: "The first creates the Lease, and renews it.",
+			reason: "The first process creates the Lease and renews it.",
 			moments: []moment{
 				{0, "a", Create, Lapsed, Held},
 				{10 * time.Second, "a", Renew, Held, Held},
@@ -32,7 +32,7 @@ func TestSequence(t *testing.T) {
 			},
 		},
 		"Successor": {
-			reason:      "The next leader of the hub takes it over at once; the one before has lost it.",
+			reason:      "The next leader of the same hub takes the Lease at once, and the former leader loses it.",
 			predecessor: map[string]string{"b": "a"},
 			moments: []moment{
 				{0, "a", Create, Lapsed, Held},
@@ -66,7 +66,7 @@ func TestSequence(t *testing.T) {
 			},
 		},
 		"Sleeper": {
-			reason: "A leader that hung may not write when it wakes, before it has asked.",
+			reason: "A leader that hung must read the Lease before it writes.",
 			moments: []moment{
 				{0, "a", Create, Lapsed, Held},
 				{time.Second, "b", Wait, Conflict, Conflict},
@@ -75,12 +75,12 @@ func TestSequence(t *testing.T) {
 			},
 		},
 		"Released": {
-			reason:  "A Lease without a holder is anybody's.",
+			reason:  "Any process may take a Lease without a holder.",
 			lease:   &Lease{Version: "0", Duration: time.Second},
 			moments: []moment{{0, "a", TakeOver, Lapsed, Held}},
 		},
 		"Forever": {
-			reason: "Nobody keeps it for longer than everybody does, whatever is written there.",
+			reason: "The duration of a Lease is limited to the usual one.",
 			lease:  &Lease{Holder: "x", Version: "0", Duration: 1000 * time.Hour},
 			moments: []moment{
 				{0, "a", Wait, Conflict, Conflict},

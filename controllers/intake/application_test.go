@@ -78,12 +78,12 @@ func TestApplication(t *testing.T) {
 		"Deleted":                {reason: "A deleted application is made again with the target of its resources.", hub: []client.Object{resourceOf("web", "eu-1")}, want: "env=prod on eu-1"},
 		"Agrees":                 {reason: "An object that asks for the same targets joins the application.", hub: []client.Object{shop("prod", "eu-1"), resourceOf("db", "eu-1")}, want: "env=prod on eu-1"},
 		"Changed":                {reason: "The selector of a single object may change until it has a target.", hub: []client.Object{shop("typo", ""), resourceOf("web", "")}, want: "env=prod on "},
-		"ChangedWithoutResource": {reason: "So it may before the object has a resource.", hub: []client.Object{shop("typo", "")}, want: "env=prod on "},
-		"OthersWait":             {reason: "It does not move other objects, which would move it back without end.", hub: []client.Object{shop("dev", ""), resourceOf("web", ""), resourceOf("db", "")}, want: "env=dev on ", err: errTargetConflict},
+		"ChangedWithoutResource": {reason: "The selector may change before the object has a resource.", hub: []client.Object{shop("typo", "")}, want: "env=prod on "},
+		"OthersWait":             {reason: "An object does not move other objects. Two objects would move the application back and forth.", hub: []client.Object{shop("dev", ""), resourceOf("web", ""), resourceOf("db", "")}, want: "env=dev on ", err: errTargetConflict},
 		"OthersRun":              {reason: "An object that asks for prod does not run on dev, although admission was unavailable.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("db", "dev-1")}, want: "env=dev on dev-1", err: errTargetConflict},
-		"Placed":                 {reason: "Nor if the application is placed and the resource is not yet.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("web", "")}, want: "env=dev on dev-1", err: errTargetConflict},
+		"Placed":                 {reason: "The object does not run on dev if the application is placed and the resource is not.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("web", "")}, want: "env=dev on dev-1", err: errTargetConflict},
 		"RunsAlready":            {reason: "An object that runs on a target keeps it, whatever its selector.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("web", "dev-1")}, want: "env=dev on dev-1"},
-		"RunsWithOthers":         {reason: "So it does beside other objects.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("db", "dev-1"), resourceOf("web", "dev-1")}, want: "env=dev on dev-1"},
+		"RunsWithOthers":         {reason: "An object that runs on a target beside other objects keeps it.", hub: []client.Object{shop("dev", "dev-1"), resourceOf("db", "dev-1"), resourceOf("web", "dev-1")}, want: "env=dev on dev-1"},
 		"Written":                {reason: "Portico does not replace an application of a user.", hub: []client.Object{shop("dev", "", written)}, want: "env=dev on ", err: errTargetConflict},
 	}
 	for name, tc := range cases {

@@ -63,7 +63,7 @@ func TestReconcile(t *testing.T) {
 		requeue  bool
 		event    string
 	}{
-		"Gone": {reason: "A deleted object needs nothing."},
+		"Gone": {reason: "A deleted object needs no work."},
 		"New": {reason: "The application comes before the resource.", hub: []client.Object{remote(), stored},
 			sent: []string{list, "create shop", "patch web-deployment"}},
 		"Joins": {reason: "An application that agrees is not written.", hub: []client.Object{remote(), stored, shopOf("eu-1")},
@@ -83,7 +83,7 @@ func TestReconcile(t *testing.T) {
 		"NeverRemote": {reason: "An object without a resource is on the hub already.", hub: []client.Object{remote(local)}},
 		"Returns": {reason: "The resource is deleted once the Deployment is available on the hub.", hub: []client.Object{remote(local, available), stored},
 			sent: []string{"delete web-deployment"}, event: v1alpha1.EventMovedToHub},
-		"ReturnsLater": {reason: "The object on the target stays until then.", hub: []client.Object{remote(local), stored}, requeue: true},
+		"ReturnsLater": {reason: "The resource stays until the Deployment is available on the hub.", hub: []client.Object{remote(local), stored}, requeue: true},
 		"ReturnFails": {reason: "A failed deletion is tried again, without an event.", hub: []client.Object{remote(local, available), stored},
 			fail: map[string]error{"delete web-deployment": failure}, err: failure, sent: []string{"delete web-deployment"}},
 	}

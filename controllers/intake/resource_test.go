@@ -114,7 +114,7 @@ func TestUpdateResource(t *testing.T) {
 		}},
 		"Labels":     {reason: "Removed labels come back.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels = nil }, want: func(*v1alpha1.KubernetesApplicationResource) {}},
 		"Others":     {reason: "Labels and annotations of other writers stay.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels["team"], r.Annotations["note"] = "a", "b" }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Labels["team"], r.Annotations["note"] = "a", "b" }},
-		"Finalizers": {reason: "So do finalizers.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }},
+		"Finalizers": {reason: "Finalizers of other writers stay.", current: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }, want: func(r *v1alpha1.KubernetesApplicationResource) { r.Finalizers = []string{"a/b"} }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestHasCurrentTemplate(t *testing.T) {
 		want   bool
 	}{
 		"Same":  {reason: "The hash of the Deployment controller is no difference.", change: func(*corev1.PodTemplateSpec) {}, want: true},
-		"Label": {reason: "A template without the label is another one.", change: func(p *corev1.PodTemplateSpec) { delete(p.Labels, v1alpha1.ScheduleLabel) }},
-		"Image": {reason: "So is one with another image.", change: func(p *corev1.PodTemplateSpec) { p.Spec.Containers = []corev1.Container{{Image: "nginx"}} }},
+		"Label": {reason: "A template without the label differs.", change: func(p *corev1.PodTemplateSpec) { delete(p.Labels, v1alpha1.ScheduleLabel) }},
+		"Image": {reason: "A template with another image differs.", change: func(p *corev1.PodTemplateSpec) { p.Spec.Containers = []corev1.Container{{Image: "nginx"}} }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

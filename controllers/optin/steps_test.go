@@ -42,17 +42,17 @@ func TestSteps(t *testing.T) {
 		opted    bool
 		requeues bool
 	}{
-		"Gone":     {reason: "A deleted namespace needs nothing.", steps: 1},
-		"Plain":    {reason: "Nor does one that does not opt in.", objects: []client.Object{plain, web}, steps: 1},
+		"Gone":     {reason: "A deleted namespace needs no work.", steps: 1},
+		"Plain":    {reason: "A namespace without the label needs no work.", objects: []client.Object{plain, web}, steps: 1},
 		"Empty":    {reason: "A namespace without objects is checked again.", objects: []client.Object{labelled}, steps: 3, requeues: true},
 		"Opted":    {reason: "An object without the label gets it.", objects: []client.Object{labelled, web}, steps: 3, opted: true, requeues: true, event: "Normal OptedIn"},
-		"Denied":   {reason: "The answer of the hub's admission is reported.", objects: []client.Object{labelled, web}, fail: "cached patch Deployment", err: apierrors.NewForbidden(schema.GroupResource{}, "web", failure), steps: 3, requeues: true, event: "Warning CannotMove"},
+		"Denied":   {reason: "The error of the hub's admission is reported.", objects: []client.Object{labelled, web}, fail: "cached patch Deployment", err: apierrors.NewForbidden(schema.GroupResource{}, "web", failure), steps: 3, requeues: true, event: "Warning CannotMove"},
 		"Cached":   {reason: "An error to read the namespace is returned.", objects: []client.Object{labelled}, fail: "cached get Namespace", err: failure, steps: 1},
-		"Live":     {reason: "So is one to read its managed fields.", objects: []client.Object{labelled}, fail: "live get Namespace", err: failure, steps: 2},
+		"Live":     {reason: "An error to read the managed fields is returned.", objects: []client.Object{labelled}, fail: "live get Namespace", err: failure, steps: 2},
 		"Vanished": {reason: "A namespace may be deleted meanwhile.", objects: []client.Object{labelled}, fail: "live get Namespace", err: apierrors.NewNotFound(schema.GroupResource{}, "shop"), steps: 2},
-		"List":     {reason: "So is one to list objects.", objects: []client.Object{labelled}, fail: "live list DeploymentList", err: failure, steps: 3},
-		"Service":  {reason: "So is one to read a Service.", objects: []client.Object{labelled, service}, fail: "live get Service", err: failure, steps: 3},
-		"Patch":    {reason: "So is one to write the label.", objects: []client.Object{labelled, web}, fail: "cached patch Deployment", err: failure, steps: 3},
+		"List":     {reason: "An error to list objects is returned.", objects: []client.Object{labelled}, fail: "live list DeploymentList", err: failure, steps: 3},
+		"Service":  {reason: "An error to read a Service is returned.", objects: []client.Object{labelled, service}, fail: "live get Service", err: failure, steps: 3},
+		"Patch":    {reason: "An error to write the label is returned.", objects: []client.Object{labelled, web}, fail: "cached patch Deployment", err: failure, steps: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := reconcilertest.Scheme(t, corev1.AddToScheme, appsv1.AddToScheme)

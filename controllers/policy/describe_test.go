@@ -51,7 +51,7 @@ func TestDescribe(t *testing.T) {
 		message  string
 	}{
 		"Good": {
-			reason:   "The policy in spec decides.",
+			reason:   "The policy in spec is in force.",
 			forms:    []*policyv1alpha1.Policy{good},
 			want:     map[string]string{"Ready": "True/Active", "Compiled": "True/Compiled", "TestsPassed": "True/Passed"},
 			revision: engine.Revision(good.Spec), summary: "1/1", message: "the policy in spec is in force",
@@ -69,13 +69,13 @@ func TestDescribe(t *testing.T) {
 			revision: engine.Revision(good.Spec), message: "revision " + engine.Revision(good.Spec) + " is in force, because the policy in spec does not work: x.rego:3:",
 		},
 		"FailingTests": {
-			reason:   "Nor does a revision whose tests fail.",
+			reason:   "A revision with failing tests does not replace the last good one.",
 			forms:    []*policyv1alpha1.Policy{good, written(rules, failing)},
 			want:     map[string]string{"Ready": "False/LastGoodServing", "Compiled": "True/Compiled", "TestsPassed": "False/Failed"},
 			revision: engine.Revision(good.Spec), summary: "0/1", message: "test_no",
 		},
 		"NeverGood": {
-			reason:  "Without a working revision, failurePolicy decides.",
+			reason:  "Without a working revision, failurePolicy applies.",
 			forms:   []*policyv1alpha1.Policy{written(broken)},
 			want:    map[string]string{"Ready": "False/Broken", "Compiled": "False/NotCompiled", "TestsPassed": "Unknown/NotCompiled"},
 			message: "no revision works, and failurePolicy Fail applies: x.rego:3:",

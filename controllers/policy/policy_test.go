@@ -54,19 +54,19 @@ func TestReconcile(t *testing.T) {
 		violations int32
 		events     int
 	}{
-		"Gone":     {reason: "A deleted policy of a user needs nothing."},
+		"Gone":     {reason: "A deleted policy of a user needs no work."},
 		"Deleting": {reason: "A policy that is being deleted has no new status.", hub: deleting, loaded: written(rules)},
 		"Missing":  {reason: "A shipped policy is created.", shipped: []*policyv1alpha1.Policy{shippedAs(rules)}, sent: []string{"create x"}},
 		"MissingLibrary": {reason: "A policy waits for the libraries.", shipped: []*policyv1alpha1.Policy{shippedAs(rules), library},
 			requeue: true},
 		"CreateFails": {reason: "A failed creation is tried again.", shipped: []*policyv1alpha1.Policy{shippedAs(rules)},
 			fail: map[string]error{"create x": failure}, err: failure, sent: []string{"create x"}},
-		"New": {reason: "The status says whether the policy is loaded.", hub: written(rules), loaded: written(rules),
+		"New": {reason: "The status says that the policy is loaded.", hub: written(rules), loaded: written(rules),
 			sent: []string{"patch status of x"}, ready: policyv1alpha1.ReasonActive, events: 1},
-		"NotLoaded": {reason: "The loader has an older revision.", hub: written(rules), loaded: written(broken)},
+		"NotLoaded": {reason: "There is no new status while the loader has an older revision.", hub: written(rules), loaded: written(broken)},
 		"Audited": {reason: "The status has the result of the audit.", hub: written(rules), loaded: written(rules), audit: audit,
 			sent: []string{"patch status of x"}, ready: policyv1alpha1.ReasonActive, violations: 2, events: 1},
-		"StatusFails": {reason: "An event follows its status only.", hub: written(rules), loaded: written(rules),
+		"StatusFails": {reason: "There is no event if the status was not written.", hub: written(rules), loaded: written(rules),
 			fail: map[string]error{"patch status of x": failure}, err: failure, sent: []string{"patch status of x"}},
 		"Older": {reason: "A policy that no user edited is upgraded, and described after its update.", hub: shippedAs(broken), loaded: shippedAs(broken),
 			shipped: []*policyv1alpha1.Policy{shippedAs(rules)}, sent: []string{"patch x"}},

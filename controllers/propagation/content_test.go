@@ -48,12 +48,12 @@ func TestResolveContent(t *testing.T) {
 		sent   bool
 		why    string // the reason of condition Synced
 	}{
-		"Labelled":   {reason: "What is labelled is sent.", hub: []client.Object{native(func(*corev1.Secret) {})}, sent: true},
-		"Gone":       {reason: "What is not there is not.", why: v1alpha1.ReasonApplying},
-		"Anew":       {reason: "Nor is another of its name.", hub: []client.Object{native(func(src *corev1.Secret) { src.UID = "s2" })}, why: v1alpha1.ReasonApplying},
-		"Unlabelled": {reason: "Nor is what nobody asked for.", hub: []client.Object{native(func(src *corev1.Secret) { src.Labels = nil })}, why: v1alpha1.ReasonApplying},
-		"Token":      {reason: "Nor is what opens the hub.", hub: []client.Object{native(func(src *corev1.Secret) { src.Type = corev1.SecretTypeServiceAccountToken })}, why: v1alpha1.ReasonNeverSent},
-		"Key":        {reason: "Nor is what opens a target.", hub: []client.Object{native(func(*corev1.Secret) {}), key}, why: v1alpha1.ReasonNeverSent},
+		"Labelled":   {reason: "A labelled Secret is sent.", hub: []client.Object{native(func(*corev1.Secret) {})}, sent: true},
+		"Gone":       {reason: "A missing Secret is not sent.", why: v1alpha1.ReasonApplying},
+		"Anew":       {reason: "A Secret with the same name and another UID is not sent.", hub: []client.Object{native(func(src *corev1.Secret) { src.UID = "s2" })}, why: v1alpha1.ReasonApplying},
+		"Unlabelled": {reason: "A Secret without the label is not sent.", hub: []client.Object{native(func(src *corev1.Secret) { src.Labels = nil })}, why: v1alpha1.ReasonApplying},
+		"Token":      {reason: "A token of the hub is not sent.", hub: []client.Object{native(func(src *corev1.Secret) { src.Type = corev1.SecretTypeServiceAccountToken })}, why: v1alpha1.ReasonNeverSent},
+		"Key":        {reason: "A connection Secret of a target is not sent.", hub: []client.Object{native(func(*corev1.Secret) {}), key}, why: v1alpha1.ReasonNeverSent},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -115,13 +115,13 @@ func TestSetContentRevision(t *testing.T) {
 		reported int64
 		want     int64
 	}{
-		"First":    {reason: "What is new is the first.", want: 1},
-		"Same":     {reason: "What is the same is not counted.", observed: seen("3.same"), reported: 3, want: 3},
-		"Changed":  {reason: "What changed is.", observed: seen("3.other"), reported: 3, want: 4},
-		"Unheard":  {reason: "The target knows what the status does not say yet.", observed: seen("4.same"), reported: 3, want: 4},
-		"Deleted":  {reason: "What was deleted there is put back, and did not change.", reported: 3, want: 3},
-		"Damaged":  {reason: "A count that somebody took off goes on.", observed: seen(""), reported: 3, want: 4},
-		"Restored": {reason: "A hub that was restored goes on from what the target has.", observed: seen("3.same"), want: 3},
+		"First":    {reason: "New content gets number 1.", want: 1},
+		"Same":     {reason: "The same content keeps its number.", observed: seen("3.same"), reported: 3, want: 3},
+		"Changed":  {reason: "Changed content gets the next number.", observed: seen("3.other"), reported: 3, want: 4},
+		"Unheard":  {reason: "The number on the target counts if the status is older.", observed: seen("4.same"), reported: 3, want: 4},
+		"Deleted":  {reason: "Content that was deleted on the target keeps its number.", reported: 3, want: 3},
+		"Damaged":  {reason: "A number that was removed on the target continues from the status.", observed: seen(""), reported: 3, want: 4},
+		"Restored": {reason: "On a restored hub the number continues from the target.", observed: seen("3.same"), want: 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -41,13 +41,13 @@ func TestPropagationPolicy(t *testing.T) {
 		resource *v1alpha1.KubernetesApplicationResource
 		want     metav1.DeletionPropagation
 	}{
-		"Alone":        {reason: "What nobody owns is deleted as usual.", resource: &v1alpha1.KubernetesApplicationResource{}, want: metav1.DeletePropagationBackground},
-		"Itself":       {reason: "Who waits for the resource waits for what is below it.", resource: owned("background", metav1.FinalizerDeleteDependents), want: metav1.DeletePropagationForeground},
-		"Background":   {reason: "The owner goes as usual.", resource: owned("background"), want: metav1.DeletePropagationBackground},
-		"Foreground":   {reason: "The owner waits for what is below.", resource: owned("foreground"), want: metav1.DeletePropagationForeground},
-		"Gone":         {reason: "The owner is gone, so nobody waits.", resource: owned("gone"), want: metav1.DeletePropagationBackground},
-		"NotOurs":      {reason: "An owner of a kind that Portico may not read does not keep the resource for ever.", resource: by("example.org/v1", "Thing", "foreground"), want: metav1.DeletePropagationBackground},
-		"CannotBeRead": {reason: "One that cannot be read now is asked again.", resource: owned("fails")},
+		"Alone":        {reason: "A resource without an owner is deleted in the background.", resource: &v1alpha1.KubernetesApplicationResource{}, want: metav1.DeletePropagationBackground},
+		"Itself":       {reason: "A resource with foreground deletion is deleted in the foreground.", resource: owned("background", metav1.FinalizerDeleteDependents), want: metav1.DeletePropagationForeground},
+		"Background":   {reason: "The owner is deleted in the background.", resource: owned("background"), want: metav1.DeletePropagationBackground},
+		"Foreground":   {reason: "The owner is deleted in the foreground.", resource: owned("foreground"), want: metav1.DeletePropagationForeground},
+		"Gone":         {reason: "The owner does not exist.", resource: owned("gone"), want: metav1.DeletePropagationBackground},
+		"NotOurs":      {reason: "An owner that Portico may not read does not block the deletion.", resource: by("example.org/v1", "Thing", "foreground"), want: metav1.DeletePropagationBackground},
+		"CannotBeRead": {reason: "A failed read of the owner is tried again.", resource: owned("fails")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

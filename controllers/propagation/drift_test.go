@@ -78,12 +78,12 @@ func TestDeletedThere(t *testing.T) {
 		drifted metav1.Condition
 		want    bool
 	}{
-		"Applied":   {reason: "What was applied as it is wanted, and is not there, was deleted.", synced: metav1.Condition{Status: "True", ObservedGeneration: current}, want: true},
-		"Reported":  {reason: "It is not created again after that was reported.", synced: metav1.Condition{Status: "False", ObservedGeneration: current}, drifted: metav1.Condition{Status: "True", Reason: v1alpha1.ReasonDeletedOnTarget, ObservedGeneration: current}, want: true},
-		"Changed":   {reason: "What is wanted otherwise now is made.", synced: metav1.Condition{Status: "True", ObservedGeneration: old}},
-		"Corrected": {reason: "What is corrected is made again.", policy: v1alpha1.DriftCorrect, synced: metav1.Condition{Status: "True", ObservedGeneration: current}},
-		"Elsewhere": {reason: "It moved here, and was never here.", target: "eu-2", synced: metav1.Condition{Status: "True", ObservedGeneration: current}},
-		"NotYet":    {reason: "What could not be applied was not deleted.", synced: metav1.Condition{Status: "False", ObservedGeneration: current}, drifted: metav1.Condition{Status: "True", Reason: v1alpha1.ReasonChangedOnTarget, ObservedGeneration: old}},
+		"Applied":   {reason: "A missing object was deleted on the target if this generation was applied.", synced: metav1.Condition{Status: "True", ObservedGeneration: current}, want: true},
+		"Reported":  {reason: "A reported deletion stays reported.", synced: metav1.Condition{Status: "False", ObservedGeneration: current}, drifted: metav1.Condition{Status: "True", Reason: v1alpha1.ReasonDeletedOnTarget, ObservedGeneration: current}, want: true},
+		"Changed":   {reason: "A new generation creates the object.", synced: metav1.Condition{Status: "True", ObservedGeneration: old}},
+		"Corrected": {reason: "With drift policy Correct the object is created again.", policy: v1alpha1.DriftCorrect, synced: metav1.Condition{Status: "True", ObservedGeneration: current}},
+		"Elsewhere": {reason: "The object was applied on another target, not on this one.", target: "eu-2", synced: metav1.Condition{Status: "True", ObservedGeneration: current}},
+		"NotYet":    {reason: "The object was not deleted if this generation was not applied.", synced: metav1.Condition{Status: "False", ObservedGeneration: current}, drifted: metav1.Condition{Status: "True", Reason: v1alpha1.ReasonChangedOnTarget, ObservedGeneration: old}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -35,13 +35,13 @@ func TestMissingOwner(t *testing.T) {
 		hub    []client.Object
 		want   string
 	}{
-		"Same":        {reason: "Its owner is there.", owner: native, hub: []client.Object{deployment("old", "remote")}},
-		"Gone":        {reason: "Its owner is not there yet.", owner: native, want: "the Deployment web"},
-		"Again":       {reason: "Its owner has come again.", owner: native, hub: []client.Object{deployment("new", "remote")}, want: "the Deployment web"},
-		"Home":        {reason: "What runs here now has no resource.", owner: native, hub: []client.Object{deployment("new", "local")}},
-		"Templated":   {reason: "The same of an application.", owner: templates, hub: []client.Object{app("new", "web-deployment")}, want: "the KubernetesApplication web"},
-		"Untemplated": {reason: "It does not ask for this resource any more.", owner: templates, hub: []client.Object{app("new", "other")}},
-		"Unread":      {reason: "Of other owners nothing is known.", owner: metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Pack", Name: "web", UID: "old", Controller: new(true)}},
+		"Same":        {reason: "The owner exists.", owner: native, hub: []client.Object{deployment("old", "remote")}},
+		"Gone":        {reason: "The owner does not exist yet.", owner: native, want: "the Deployment web"},
+		"Again":       {reason: "The owner exists with another UID.", owner: native, hub: []client.Object{deployment("new", "remote")}, want: "the Deployment web"},
+		"Home":        {reason: "An owner that runs on the hub has no resource.", owner: native, hub: []client.Object{deployment("new", "local")}},
+		"Templated":   {reason: "A KubernetesApplication exists with another UID.", owner: templates, hub: []client.Object{app("new", "web-deployment")}, want: "the KubernetesApplication web"},
+		"Untemplated": {reason: "The KubernetesApplication has no template for the resource.", owner: templates, hub: []client.Object{app("new", "other")}},
+		"Unread":      {reason: "Owners of other kinds are not checked.", owner: metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Pack", Name: "web", UID: "old", Controller: new(true)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &base{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.hub...).Build()}

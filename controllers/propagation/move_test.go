@@ -99,20 +99,20 @@ func TestWaitForApplication(t *testing.T) {
 		others []client.Object
 		want   error
 	}{
-		"Ready":         {reason: "It runs on the new one.", web: moving("web", "old", "new", "new")},
-		"NotReady":      {reason: "It does not yet.", web: moving("web", "old", "new", "old"), want: reconciler.RequeueAfter(pollInterval)},
-		"OtherReady":    {reason: "All of the application does.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "new")}},
-		"OtherNotReady": {reason: "Its database does not yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "old")}, want: reconciler.RequeueAfter(pollInterval)},
-		"OtherLeft":     {reason: "Its database has left already.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "new", "new")}},
-		"OtherNotBegun": {reason: "Its database has not set out.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "old", "old")}, want: reconciler.RequeueAfter(pollInterval)},
-		"OtherGoes":     {reason: "What is being deleted is not waited for.", web: moving("web", "old", "new", "new"), others: []client.Object{gone}},
-		"OtherStranger": {reason: "Nor is what belongs to others.", web: moving("web", "old", "new", "new"), others: []client.Object{foreign}},
-		"Deleted":       {reason: "What is deleted waits for nothing.", web: dying},
-		"TurnedBack":    {reason: "It turned back, and the cache does not know.", web: moving("web", "new", "old", "old"), cached: moving("web", "old", "new", "new"), want: reconciler.ErrDone},
-		"Unplaced":      {reason: "The one it went to was released.", web: moving("web", "old", "", ""), want: reconciler.ErrDone},
-		"GivenUp":       {reason: "What is on a target that is given up stays behind there.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", given)}, want: reconciler.ErrDone},
-		"DeletedInUse":  {reason: "Without a release, deletion takes along what it can.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) { deleted(o) })}},
-		"ReleasedNotYet": {reason: "A release is for deletion, and does nothing before.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) {
+		"Ready":         {reason: "The object is ready on the new target.", web: moving("web", "old", "new", "new")},
+		"NotReady":      {reason: "The object is not ready on the new target yet.", web: moving("web", "old", "new", "old"), want: reconciler.RequeueAfter(pollInterval)},
+		"OtherReady":    {reason: "All objects of the application are ready on the new target.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "new")}},
+		"OtherNotReady": {reason: "Another object of the application is not ready yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "old")}, want: reconciler.RequeueAfter(pollInterval)},
+		"OtherLeft":     {reason: "Another object of the application has left the old target.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "new", "new")}},
+		"OtherNotBegun": {reason: "Another object of the application does not move yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "old", "old")}, want: reconciler.RequeueAfter(pollInterval)},
+		"OtherGoes":     {reason: "An object that is being deleted does not count.", web: moving("web", "old", "new", "new"), others: []client.Object{gone}},
+		"OtherStranger": {reason: "An object of another application does not count.", web: moving("web", "old", "new", "new"), others: []client.Object{foreign}},
+		"Deleted":       {reason: "An object that is being deleted waits for no other.", web: dying},
+		"TurnedBack":    {reason: "The object turned back, and the cache does not have this yet.", web: moving("web", "new", "old", "old"), cached: moving("web", "old", "new", "new"), want: reconciler.ErrDone},
+		"Unplaced":      {reason: "The new target was released.", web: moving("web", "old", "", ""), want: reconciler.ErrDone},
+		"GivenUp":       {reason: "The object stays on an old target that is released.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", given)}, want: reconciler.ErrDone},
+		"DeletedInUse":  {reason: "Deletion of a target without a release deletes its objects.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) { deleted(o) })}},
+		"ReleasedNotYet": {reason: "A release of a target that is not being deleted has no effect.", web: moving("web", "old", "new", "new"), others: []client.Object{published("old", func(o *v1alpha1.KubernetesTarget) {
 			o.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
 		})}},
 	}
@@ -200,16 +200,16 @@ func TestCheckAllowed(t *testing.T) {
 		state            plan.State // of the object; absent by default
 		want             string     // the message of condition Synced; empty if the object is allowed
 	}{
-		"Open":      {reason: "By default, what has a namespace may come.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`},
-		"System":    {reason: "But not to the cluster's own.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`, want: "target eu-1 does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
-		"Portico":   {reason: "Nor to Portico's.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: portico-system}}`, want: "target eu-1 does not allow namespace portico-system; its spec.allow.namespaces would have to list it"},
-		"Scope":     {reason: "The target knows which kinds have namespaces, whatever the template feigns.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: shop}}`, want: `target eu-1 does not allow Namespace; its spec.allow.kinds would have to list {group: "", kind: Namespace}`},
-		"Named":     {reason: "Such a kind may come when it is named.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Namespace"}}}},
-		"Default":   {reason: "Without a namespace it goes to default.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Namespaces: []string{"shop"}}, want: "target eu-1 does not allow namespace default; its spec.allow.namespaces would have to list it"},
-		"Deleted":   {reason: "A target that is being deleted takes nothing new.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, want: "target eu-1 is being deleted and accepts no new objects; delete this resource, or move it to another target"},
-		"Taken":     {reason: "It gives nothing away, either.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Adoptable, want: "target eu-1 is being deleted and accepts no new objects; delete this resource, or move it to another target"},
-		"There":     {reason: "What is there already stays as it is wanted.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Drifted},
-		"OtherKind": {reason: "What is not listed is kept out.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Service"}}}, want: `target eu-1 does not allow ConfigMap; its spec.allow.kinds would have to list {group: "", kind: ConfigMap}`},
+		"Open":      {reason: "By default namespaced objects are allowed.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`},
+		"System":    {reason: "Namespaces that begin with kube- are not allowed.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`, want: "target eu-1 does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
+		"Portico":   {reason: "Portico's namespace is not allowed.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: portico-system}}`, want: "target eu-1 does not allow namespace portico-system; its spec.allow.namespaces would have to list it"},
+		"Scope":     {reason: "The target determines whether a kind is namespaced, not the template.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: shop}}`, want: `target eu-1 does not allow Namespace; its spec.allow.kinds would have to list {group: "", kind: Namespace}`},
+		"Named":     {reason: "A cluster-scoped kind in the list is allowed.", template: `{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Namespace"}}}},
+		"Default":   {reason: "An object without a namespace is in namespace default.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, allow: &v1alpha1.Allowance{Namespaces: []string{"shop"}}, want: "target eu-1 does not allow namespace default; its spec.allow.namespaces would have to list it"},
+		"Deleted":   {reason: "A target that is being deleted accepts no new objects.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, want: "target eu-1 is being deleted and accepts no new objects; delete this resource, or move it to another target"},
+		"Taken":     {reason: "A target that is being deleted lets no object be adopted.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Adoptable, want: "target eu-1 is being deleted and accepts no new objects; delete this resource, or move it to another target"},
+		"There":     {reason: "An existing object is corrected on a target that is being deleted.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, deleted: true, state: plan.Drifted},
+		"OtherKind": {reason: "A kind outside the list is denied.", template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}`, allow: &v1alpha1.Allowance{Kinds: []metav1.GroupKind{{Kind: "Service"}}}, want: `target eu-1 does not allow ConfigMap; its spec.allow.kinds would have to list {group: "", kind: ConfigMap}`},
 	}
 	target := types.NamespacedName{Namespace: "team-a", Name: "eu-1"}
 	for name, tc := range cases {

@@ -20,12 +20,12 @@ func TestClearObserved(t *testing.T) {
 		observed *unstructured.Unstructured
 		want     bool
 	}{
-		"Asked":     {reason: "What is asked for is shown.", policy: v1alpha1.ObserveFull, state: plan.InSync, observed: there, want: true},
-		"NotAsked":  {reason: "What is not, is not.", state: plan.InSync, observed: there},
-		"Unseen":    {reason: "What was seen last stands while the target is away.", policy: v1alpha1.ObserveFull, want: true},
-		"JustMade":  {reason: "What was made a moment ago is there.", policy: v1alpha1.ObserveFull, state: plan.Absent, observed: there, want: true},
-		"Gone":      {reason: "What is gone is not shown.", policy: v1alpha1.ObserveFull, state: plan.Absent},
-		"SomeElses": {reason: "Nor is what is somebody else's.", policy: v1alpha1.ObserveFull, state: plan.Foreign, observed: there},
+		"Asked":     {reason: "With spec.observe Full the object is shown.", policy: v1alpha1.ObserveFull, state: plan.InSync, observed: there, want: true},
+		"NotAsked":  {reason: "Without spec.observe the object is not shown.", state: plan.InSync, observed: there},
+		"Unseen":    {reason: "The last observation is kept while the target is unreachable.", policy: v1alpha1.ObserveFull, want: true},
+		"JustMade":  {reason: "An object that was just created is shown.", policy: v1alpha1.ObserveFull, state: plan.Absent, observed: there, want: true},
+		"Gone":      {reason: "A deleted object is not shown.", policy: v1alpha1.ObserveFull, state: plan.Absent},
+		"SomeElses": {reason: "An object of another owner is not shown.", policy: v1alpha1.ObserveFull, state: plan.Foreign, observed: there},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

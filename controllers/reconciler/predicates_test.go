@@ -16,7 +16,7 @@ func TestPredicates(t *testing.T) {
 		reason                                 string
 		create, update, same, foreign, deleted bool
 	}{
-		"Updated":     {reason: "Only updates are selected, and those of another type pass.", create: true, update: true, foreign: true, deleted: true},
+		"Updated":     {reason: "Updates are selected, and all other events pass.", create: true, update: true, foreign: true, deleted: true},
 		"UpdatedOnly": {reason: "Only selected updates pass.", update: true, foreign: true},
 		"Deleted":     {reason: "Only deletions pass.", deleted: true},
 	}

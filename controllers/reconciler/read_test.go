@@ -20,7 +20,7 @@ func TestFind(t *testing.T) {
 		want    bool
 	}{
 		"Found":  {reason: "An object that exists is read.", objects: []client.Object{target()}, want: true},
-		"Absent": {reason: "No object is an answer."},
+		"Absent": {reason: "A missing object is no error."},
 		"Failed": {reason: "Another error is a failure.", objects: []client.Object{target()}, err: failure},
 	}
 	for name, tc := range cases {

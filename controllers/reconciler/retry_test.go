@@ -23,13 +23,13 @@ func TestRetryOnConflict(t *testing.T) {
 		err    error
 		quiet  bool
 	}{
-		"Fine":     {reason: "A success is passed on."},
-		"Conflict": {reason: "Another writer was first.", err: conflict, quiet: true},
-		"Wrapped":  {reason: "A wrapped conflict is one too.", err: fmt.Errorf("writing a status: %w", conflict), quiet: true},
-		"Joined":   {reason: "So is a conflict beside another error.", err: errors.Join(errors.New("other"), conflict), quiet: true},
+		"Fine":     {reason: "Without an error nothing is retried."},
+		"Conflict": {reason: "Another writer changed the object first.", err: conflict, quiet: true},
+		"Wrapped":  {reason: "A wrapped conflict is a conflict.", err: fmt.Errorf("writing a status: %w", conflict), quiet: true},
+		"Joined":   {reason: "A conflict beside another error is a conflict.", err: errors.Join(errors.New("other"), conflict), quiet: true},
 		"Exists":   {reason: "The cache may lack an object that exists.", err: apierrors.NewAlreadyExists(things, "shop"), quiet: true},
 		"NotFound": {reason: "Other answers of an API server are failures.", err: apierrors.NewNotFound(things, "shop")},
-		"Real":     {reason: "So are other errors.", err: mistake},
+		"Real":     {reason: "Other errors are failures.", err: mistake},
 		"Terminal": {reason: "A terminal error stays terminal.", err: reconcile.TerminalError(mistake)},
 	}
 	for name, tc := range cases {

@@ -59,7 +59,7 @@ func TestScheduled(t *testing.T) {
 	}{
 		"First":       {reason: "The only target needs no explanation.", want: "application shop runs on target eu"},
 		"Explanation": {reason: "The reasons against the other targets are in the message.", explanation: "us is cordoned", want: "application shop runs on target eu; us is cordoned"},
-		"Kept":        {reason: "They are kept as long as nothing changes.", known: known("Scheduled", 3, "application shop runs on target eu; us is cordoned"), want: "application shop runs on target eu; us is cordoned"},
+		"Kept":        {reason: "The reasons are kept as long as nothing changes.", known: known("Scheduled", 3, "application shop runs on target eu; us is cordoned"), want: "application shop runs on target eu; us is cordoned"},
 		"NewChoice":   {reason: "A new choice has a new explanation.", explanation: "us is full", known: known("Scheduled", 3, "application shop runs on target eu; us is cordoned"), want: "application shop runs on target eu; us is full"},
 		"SpecChanged": {reason: "A condition of an earlier spec may name another target.", known: known("Scheduled", 2, "application shop runs on target eu-2; us is cordoned"), want: "application shop runs on target eu"},
 		"OtherReason": {reason: "A condition with another reason is no explanation.", known: known("CannotMove", 3, "application shop stays"), want: "application shop runs on target eu"},

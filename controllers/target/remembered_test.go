@@ -30,13 +30,13 @@ func TestRememberedConnection(t *testing.T) {
 	}{
 		"Changed": {reason: "A target that is not deleted has the connection of its spec.",
 			seen: []*v1alpha1.KubernetesTarget{target("1", "own", "jane", false), target("1", "other", "", false)}, secret: "other"},
-		"ChangedOnceDeleted": {reason: "A change after the deletion began is not followed.",
+		"ChangedOnceDeleted": {reason: "A change after the deletion began has no effect.",
 			seen: []*v1alpha1.KubernetesTarget{target("1", "own", "jane", false), target("1", "own", "jane", true), target("1", "others", "root", true)}, secret: "own", as: "jane"},
-		"FirstSeenDeleted": {reason: "Nor by a process that started later.",
+		"FirstSeenDeleted": {reason: "A change after the deletion began has no effect on a process that started later.",
 			seen: []*v1alpha1.KubernetesTarget{target("1", "own", "jane", true), target("1", "others", "root", true)}, secret: "own", as: "jane"},
-		"PublishedAgain": {reason: "Another target of the same name is another target.",
+		"PublishedAgain": {reason: "Another target with the same name has its own connection.",
 			seen: []*v1alpha1.KubernetesTarget{target("1", "own", "jane", true), target("2", "new", "", false)}, secret: "new"},
-		"DeletedAgain": {reason: "Also if it is being deleted when it is first seen.",
+		"DeletedAgain": {reason: "Another target that is being deleted when first seen has its own connection.",
 			seen: []*v1alpha1.KubernetesTarget{target("1", "own", "jane", true), target("2", "new", "", true)}, secret: "new"},
 	}
 	for name, tc := range cases {

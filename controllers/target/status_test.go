@@ -86,9 +86,9 @@ func TestFenceStatus(t *testing.T) {
 		want   shown
 	}{
 		"None":     {reason: "Without a Lease there is no condition.", want: shown{Synced: "True Applied"}},
-		"Held":     {reason: "The holder writes.", fence: &clusters.FenceStatus{State: fence.Held}, want: shown{"True LeaseHeld", "True Applied"}},
-		"NoRight":  {reason: "It writes, and another writer would not be noticed.", fence: &clusters.FenceStatus{State: fence.Unfenced}, want: shown{"Unknown NoLease", "True Applied"}},
-		"Conflict": {reason: "Another process writes.", fence: &clusters.FenceStatus{State: fence.Conflict, HubID: "hub-1", Holder: "clone_1"}, want: shown{"False HubIdentityConflict", "False HubIdentityConflict"}},
+		"Held":     {reason: "The process holds the Lease.", fence: &clusters.FenceStatus{State: fence.Held}, want: shown{"True LeaseHeld", "True Applied"}},
+		"NoRight":  {reason: "Without the right to the Lease a process writes, and does not notice another writer.", fence: &clusters.FenceStatus{State: fence.Unfenced}, want: shown{"Unknown NoLease", "True Applied"}},
+		"Conflict": {reason: "Another process holds the Lease.", fence: &clusters.FenceStatus{State: fence.Conflict, HubID: "hub-1", Holder: "clone_1"}, want: shown{"False HubIdentityConflict", "False HubIdentityConflict"}},
 		"Pending":  {reason: "The condition is kept until the Lease is read.", fence: &clusters.FenceStatus{State: fence.Pending}, want: shown{"True LeaseHeld", "True Applied"}},
 		"Lapsed":   {reason: "A late renewal is not reported.", fence: &clusters.FenceStatus{State: fence.Lapsed}, want: shown{"True LeaseHeld", "True Applied"}},
 	} {

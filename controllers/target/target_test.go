@@ -129,11 +129,11 @@ func TestReconcile(t *testing.T) {
 		connected bool
 		requeues  bool
 	}{
-		"Usable":   {reason: "A usable Secret gives a connection, whose state is not known yet.", objects: []client.Object{newTarget("own", ""), newSecret("own", usable)}, connected: true, synced: "True Applied"},
-		"NoSecret": {reason: "A missing Secret gives none.", objects: []client.Object{newTarget("own", "")}, synced: "False SecretMissing"},
-		"Unusable": {reason: "Nor does a Secret without an endpoint.", objects: []client.Object{newTarget("own", ""), newSecret("own", nil)}, synced: "False InvalidConnection"},
+		"Usable":   {reason: "A usable Secret gives a connection. Its state is not known yet.", objects: []client.Object{newTarget("own", ""), newSecret("own", usable)}, connected: true, synced: "True Applied"},
+		"NoSecret": {reason: "A missing Secret gives no connection.", objects: []client.Object{newTarget("own", "")}, synced: "False SecretMissing"},
+		"Unusable": {reason: "A Secret without an endpoint gives no connection.", objects: []client.Object{newTarget("own", ""), newSecret("own", nil)}, synced: "False InvalidConnection"},
 		"Unknown":  {reason: "The reason of the managed cluster is reported.", objects: []client.Object{newTarget("", "one")}, synced: "False UnknownKind", requeues: true},
-		"Gone":     {reason: "A deleted target needs nothing."},
+		"Gone":     {reason: "A deleted target needs no work."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnvironment(t, succeeds, tc.objects...)

@@ -74,23 +74,23 @@ func TestReconcile(t *testing.T) {
 		event  string // the beginning of one event
 	}{
 		"Unused":    {reason: "An unused target has no finalizer.", hub: []client.Object{target(kept)}, want: []string{"target"}},
-		"Elsewhere": {reason: "Resources on other targets do not keep it.", hub: []client.Object{target(kept), resource("web", "eu-2", "")}, want: []string{"target", "web on eu-2, held"}},
-		"Used":      {reason: "A resource on it keeps it.", hub: []client.Object{target(), resource("web", "eu-1", "")}, want: []string{"target kept", "web on eu-1, held"}},
-		"Left":      {reason: "So does a resource that is leaving it.", hub: []client.Object{target(), resource("web", "eu-2", "eu-1")}, want: []string{"target kept", "web on eu-2 leaving eu-1, held"}},
+		"Elsewhere": {reason: "Resources on other targets do not count.", hub: []client.Object{target(kept), resource("web", "eu-2", "")}, want: []string{"target", "web on eu-2, held"}},
+		"Used":      {reason: "A target with a resource has a finalizer.", hub: []client.Object{target(), resource("web", "eu-1", "")}, want: []string{"target kept", "web on eu-1, held"}},
+		"Left":      {reason: "A target that a resource is leaving has a finalizer.", hub: []client.Object{target(), resource("web", "eu-2", "eu-1")}, want: []string{"target kept", "web on eu-2 leaving eu-1, held"}},
 		"Deleted": {
-			reason: "It waits, and an event says for which resources.", hub: []client.Object{target(kept, deleted), resource("web", "eu-1", "")},
+			reason: "A target with resources is not deleted. An event names the resources.", hub: []client.Object{target(kept, deleted), resource("web", "eu-1", "")},
 			want: []string{"target kept", "web on eu-1, held"}, event: "Warning InUse 1 KubernetesApplicationResource is on target eu-1",
 		},
-		"DeletedUnused": {reason: "With nothing on it, it goes.", hub: []client.Object{target(kept, deleted)}},
-		"MayGo":         {reason: "A release is for deletion, and does nothing before.", hub: []client.Object{target(released), resource("web", "eu-1", "")}, want: []string{"target kept", "web on eu-1, held"}},
+		"DeletedUnused": {reason: "A target without resources is deleted.", hub: []client.Object{target(kept, deleted)}},
+		"MayGo":         {reason: "A release of a target that is not being deleted has no effect.", hub: []client.Object{target(released), resource("web", "eu-1", "")}, want: []string{"target kept", "web on eu-1, held"}},
 		"Released": {
-			reason: "Every resource is taken off it, and listed. The scheduler finds another target.",
+			reason: "Resources are removed from a released target, and listed in status. The scheduler selects another target.",
 			hub: []client.Object{target(kept, deleted, released), resource("web", "eu-1", ""), resource("db", "eu-1", "eu-2"), resource("back", "eu-2", "eu-1"),
 				resource("other", "eu-2", ""), application("shop", "eu-1"), application("blog", "eu-2")},
 			want:  []string{"target kept", "back on eu-2, held", "db leaving eu-2, held, TargetReleased", "other on eu-2, held", "web, TargetReleased", "application blog on eu-2", "application shop, TargetReleased"},
 			event: "Warning TargetReleased released with 3 resources on it; these objects remain on its cluster: ConfigMap shop/back, ConfigMap shop/db, ConfigMap shop/web",
 		},
-		"Gone": {reason: "Without a target there is nothing to do.", want: nil},
+		"Gone": {reason: "A missing target needs no work.", want: nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -254,20 +254,20 @@ func TestSteps(t *testing.T) {
 		fail  string
 		steps int
 	}{
-		"Gone":                  {reason: "Without a target there is nothing to do.", steps: 1},
-		"Protected":             {reason: "A target in use that is protected needs no list.", hub: []client.Object{target(kept), resource("web", "eu-1", "")}, steps: 2},
+		"Gone":                  {reason: "A missing target needs no work.", steps: 1},
+		"Protected":             {reason: "For a target in use with a finalizer the resources are not listed.", hub: []client.Object{target(kept), resource("web", "eu-1", "")}, steps: 2},
 		"Unused":                {reason: "An unused target is not released.", hub: []client.Object{target(kept)}, steps: 4},
 		"Released":              {reason: "A released target runs every step.", hub: everything, steps: 5},
 		"ReadFails":             {reason: "An error to read the target is returned.", hub: everything, fail: "get KubernetesTarget", steps: 1},
-		"ProtectionFails":       {reason: "So is one to find a resource.", hub: []client.Object{target(kept)}, fail: "list KubernetesApplicationResourceList", steps: 2},
-		"ListFails":             {reason: "So is one to list resources.", hub: everything, fail: "list KubernetesApplicationResourceList", steps: 3},
-		"FinalizerFails":        {reason: "So is one to write the finalizer.", hub: []client.Object{target(), resource("web", "eu-1", "")}, fail: "patch KubernetesTarget", steps: 4},
-		"RemovalFails":          {reason: "So is one to remove the finalizer.", hub: []client.Object{target(kept)}, fail: "patch KubernetesTarget", steps: 4},
-		"ApplicationsFail":      {reason: "So is one to list applications.", hub: everything, fail: "list KubernetesApplicationList", steps: 5},
-		"ApplicationFails":      {reason: "So is one to release an application.", hub: everything, fail: "patch KubernetesApplication", steps: 5},
-		"ApplicationStatusFail": {reason: "So is one to write its status.", hub: everything, fail: "patch status KubernetesApplication", steps: 5},
-		"ResourceFails":         {reason: "So is one to release a resource.", hub: everything, fail: "patch KubernetesApplicationResource", steps: 5},
-		"ResourceStatusFails":   {reason: "So is one to write its status.", hub: everything, fail: "patch status KubernetesApplicationResource", steps: 5},
+		"ProtectionFails":       {reason: "An error to find a resource is returned.", hub: []client.Object{target(kept)}, fail: "list KubernetesApplicationResourceList", steps: 2},
+		"ListFails":             {reason: "An error to list resources is returned.", hub: everything, fail: "list KubernetesApplicationResourceList", steps: 3},
+		"FinalizerFails":        {reason: "An error to write the finalizer is returned.", hub: []client.Object{target(), resource("web", "eu-1", "")}, fail: "patch KubernetesTarget", steps: 4},
+		"RemovalFails":          {reason: "An error to remove the finalizer is returned.", hub: []client.Object{target(kept)}, fail: "patch KubernetesTarget", steps: 4},
+		"ApplicationsFail":      {reason: "An error to list applications is returned.", hub: everything, fail: "list KubernetesApplicationList", steps: 5},
+		"ApplicationFails":      {reason: "An error to release an application is returned.", hub: everything, fail: "patch KubernetesApplication", steps: 5},
+		"ApplicationStatusFail": {reason: "An error to write the status of an application is returned.", hub: everything, fail: "patch status KubernetesApplication", steps: 5},
+		"ResourceFails":         {reason: "An error to release a resource is returned.", hub: everything, fail: "patch KubernetesApplicationResource", steps: 5},
+		"ResourceStatusFails":   {reason: "An error to write the status of a resource is returned.", hub: everything, fail: "patch status KubernetesApplicationResource", steps: 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -34,17 +34,17 @@ spec: {writeConnectionSecretToRef: {name: demo-creds}}
 		reason, claim, secret, existing, want, refusal string
 		unchanged                                      bool
 	}{
-		"New":       {reason: "A bound claim gets a target of its name and labels.", claim: claim, secret: secret, want: made},
-		"NoSecret":  {reason: "Its Secret may come later; the target says so meanwhile.", claim: claim, want: made},
-		"Same":      {reason: "What is right is left alone.", claim: claim, secret: secret, existing: target("env: dev", spec), want: target("env: dev", spec), unchanged: true},
-		"Relabeled": {reason: "Labels are kept in step: what the claim lost, the target loses, and keeps what others added.", claim: claim, secret: secret, existing: target("env: prod, old: x, mine: x", spec), want: target("env: dev, mine: x", spec)},
-		"Bare":      {reason: "Also the last one.", claim: strings.Replace(claim, ", labels: {env: dev}", "", 1), secret: secret, existing: target("env: dev, mine: x", spec), want: target("mine: x", spec)},
-		"Moved":     {reason: "It follows the claim to another Secret.", claim: claim, secret: secret, existing: target("env: dev", "\nspec: {connectionSecretRef: {name: other}}"), want: target("env: dev", spec)},
-		"Settings":  {reason: "What else a target says is not the claim's to say.", claim: claim, secret: secret, existing: target("env: dev", "\nspec: {unschedulable: true, connectionSecretRef: {name: demo-creds}}"), want: target("env: dev", "\nspec: {unschedulable: true, connectionSecretRef: {name: demo-creds}}"), unchanged: true},
-		"Unnamed":   {reason: "Without a Secret there is no way there.", claim: "metadata: {name: demo, uid: the-claim}", refusal: v1alpha1.ReasonSecretMissing},
-		"Taken":     {reason: "A target that somebody else made is theirs.", claim: claim, secret: secret, existing: "metadata: {namespace: team, name: demo}" + spec, refusal: v1alpha1.EventNameTaken},
-		"Former":    {reason: "So is that of a claim that was there before.", claim: claim, secret: secret, existing: strings.Replace(made, "the-claim", "former", 1), refusal: v1alpha1.EventNameTaken},
-		"Foreign":   {reason: "A claim cannot lend what is not its own.", claim: claim, secret: "metadata: {namespace: team, name: demo-creds}", refusal: v1alpha1.ReasonSecretNotControlled},
+		"New":       {reason: "A bound claim gets a target with its name and labels.", claim: claim, secret: secret, want: made},
+		"NoSecret":  {reason: "The target is created before the Secret exists.", claim: claim, want: made},
+		"Same":      {reason: "A correct target is not written.", claim: claim, secret: secret, existing: target("env: dev", spec), want: target("env: dev", spec), unchanged: true},
+		"Relabeled": {reason: "A label removed from the claim is removed from the target, and other labels of the target stay.", claim: claim, secret: secret, existing: target("env: prod, old: x, mine: x", spec), want: target("env: dev, mine: x", spec)},
+		"Bare":      {reason: "The last label of the claim is removed too.", claim: strings.Replace(claim, ", labels: {env: dev}", "", 1), secret: secret, existing: target("env: dev, mine: x", spec), want: target("mine: x", spec)},
+		"Moved":     {reason: "The target follows the claim to another Secret.", claim: claim, secret: secret, existing: target("env: dev", "\nspec: {connectionSecretRef: {name: other}}"), want: target("env: dev", spec)},
+		"Settings":  {reason: "Other fields of the target stay.", claim: claim, secret: secret, existing: target("env: dev", "\nspec: {unschedulable: true, connectionSecretRef: {name: demo-creds}}"), want: target("env: dev", "\nspec: {unschedulable: true, connectionSecretRef: {name: demo-creds}}"), unchanged: true},
+		"Unnamed":   {reason: "A claim without a Secret gets no target.", claim: "metadata: {name: demo, uid: the-claim}", refusal: v1alpha1.ReasonSecretMissing},
+		"Taken":     {reason: "A target that the claim does not control is not changed.", claim: claim, secret: secret, existing: "metadata: {namespace: team, name: demo}" + spec, refusal: v1alpha1.EventNameTaken},
+		"Former":    {reason: "A target of an earlier claim with the same name is not changed.", claim: claim, secret: secret, existing: strings.Replace(made, "the-claim", "former", 1), refusal: v1alpha1.EventNameTaken},
+		"Foreign":   {reason: "The claim must control its Secret.", claim: claim, secret: "metadata: {namespace: team, name: demo-creds}", refusal: v1alpha1.ReasonSecretNotControlled},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,17 +87,17 @@ func TestProposed(t *testing.T) {
 		reason, claim, old, existing string
 		proposed, was                bool
 	}{
-		"New":       {reason: "A claim becomes a target.", claim: claim, proposed: true},
-		"Same":      {reason: "A change of nothing changes nothing.", claim: claim, old: claim},
-		"Labels":    {reason: "Labels are the target's.", claim: edit("dev", "prod"), old: claim, existing: target, proposed: true, was: true},
-		"Secret":    {reason: "So is the Secret.", claim: edit("demo-creds", "x"), old: claim, existing: target, proposed: true, was: true},
-		"Resource":  {reason: "The resource decides which cluster it is.", claim: edit("spec: {", "spec: {resourceRef: {name: a}, "), old: claim, proposed: true},
-		"Class":     {reason: "So does the class.", claim: edit("spec: {", "spec: {classRef: {name: a}, "), old: claim, proposed: true},
-		"Selector":  {reason: "Or its selector.", claim: edit("spec: {", "spec: {classSelector: {matchLabels: {a: b}}, "), old: claim, proposed: true},
-		"Version":   {reason: "The version does not.", claim: edit("spec: {", "spec: {clusterVersion: '1.36', "), old: claim},
-		"NoSecret":  {reason: "Without a Secret there is no target.", claim: edit("writeConnectionSecretToRef: {name: demo-creds}", ""), old: claim},
-		"Going":     {reason: "Nor with a claim that goes.", claim: edit("uid:", "deletionTimestamp: '2020-01-01T00:00:00Z', uid:")},
-		"NameTaken": {reason: "A target that is not the claim's may go, and the claim's come.", claim: claim, existing: "metadata: {namespace: team, name: demo}", proposed: true},
+		"New":       {reason: "A new claim creates a target.", claim: claim, proposed: true},
+		"Same":      {reason: "An update without a change proposes nothing.", claim: claim, old: claim},
+		"Labels":    {reason: "Labels are copied to the target.", claim: edit("dev", "prod"), old: claim, existing: target, proposed: true, was: true},
+		"Secret":    {reason: "The Secret's name is copied to the target.", claim: edit("demo-creds", "x"), old: claim, existing: target, proposed: true, was: true},
+		"Resource":  {reason: "The resource determines the cluster.", claim: edit("spec: {", "spec: {resourceRef: {name: a}, "), old: claim, proposed: true},
+		"Class":     {reason: "The class determines the cluster.", claim: edit("spec: {", "spec: {classRef: {name: a}, "), old: claim, proposed: true},
+		"Selector":  {reason: "The class selector determines the cluster.", claim: edit("spec: {", "spec: {classSelector: {matchLabels: {a: b}}, "), old: claim, proposed: true},
+		"Version":   {reason: "The version does not determine the cluster.", claim: edit("spec: {", "spec: {clusterVersion: '1.36', "), old: claim},
+		"NoSecret":  {reason: "A claim without a Secret has no target.", claim: edit("writeConnectionSecretToRef: {name: demo-creds}", ""), old: claim},
+		"Going":     {reason: "A claim that is being deleted has no target.", claim: edit("uid:", "deletionTimestamp: '2020-01-01T00:00:00Z', uid:")},
+		"NameTaken": {reason: "A target that the claim does not control may be deleted later.", claim: claim, existing: "metadata: {namespace: team, name: demo}", proposed: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

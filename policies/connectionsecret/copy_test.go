@@ -27,18 +27,18 @@ func TestWanted(t *testing.T) {
 		owner                  Owner
 		want                   bool
 	}{
-		"First":       {reason: "A cluster is named, and nothing else.", target: target, owner: OwnerNone, want: true},
-		"AfterDeath":  {reason: "The copy was made, and the manager died before it named it.", target: target, secret: ours, owner: OwnerTarget, want: true},
-		"Done":        {reason: "The copy follows the original.", target: with("dev-connection"), secret: ours, owner: OwnerTarget, want: true},
-		"CopyDeleted": {reason: "A copy that somebody deleted is made again.", target: with("dev-connection"), owner: OwnerNone, want: true},
-		"Given":       {reason: "What the user gives wins.", target: with("mine"), owner: OwnerNone},
-		"GivenLater":  {reason: "Also over a copy that is there.", target: with("mine"), secret: ours, owner: OwnerTarget},
-		"GivenOurs":   {reason: "Also when it has the copy's name.", target: with("dev-connection"), secret: foreign, owner: OwnerOther},
-		"Taken":       {reason: "A Secret in the way is told of; it was not given.", target: target, secret: foreign, owner: OwnerOther, want: true},
-		"Pretender":   {reason: "An owner reference alone does not make it a copy.", target: with("dev-connection"), secret: pretender, owner: OwnerOther},
-		"Recreated":   {reason: "A predecessor's copy will be collected.", target: with("dev-connection"), secret: formerly, owner: OwnerFormerTarget, want: true},
-		"NoCluster":   {reason: "A target that names no cluster asks for nothing.", target: "metadata: {namespace: team, name: dev, uid: the-target}\nspec: {connectionSecretRef: {name: dev-connection}}", secret: ours, owner: OwnerTarget},
-		"Going":       {reason: "Nor does one that goes.", target: "metadata: {namespace: team, name: dev, uid: the-target, deletionTimestamp: '2020-01-01T00:00:00Z'}\nspec: {clusterRef: {apiVersion: a/v1, kind: A, name: a}}", owner: OwnerNone},
+		"First":       {reason: "A target with only a cluster needs a copy.", target: target, owner: OwnerNone, want: true},
+		"AfterDeath":  {reason: "The manager stopped after it made the copy, before the target named it.", target: target, secret: ours, owner: OwnerTarget, want: true},
+		"Done":        {reason: "The copy is kept up to date.", target: with("dev-connection"), secret: ours, owner: OwnerTarget, want: true},
+		"CopyDeleted": {reason: "A deleted copy is made again.", target: with("dev-connection"), owner: OwnerNone, want: true},
+		"Given":       {reason: "A Secret from the user is used, not a copy.", target: with("mine"), owner: OwnerNone},
+		"GivenLater":  {reason: "A Secret from the user replaces an existing copy.", target: with("mine"), secret: ours, owner: OwnerTarget},
+		"GivenOurs":   {reason: "A Secret from the user may have the copy's name.", target: with("dev-connection"), secret: foreign, owner: OwnerOther},
+		"Taken":       {reason: "An existing Secret with the copy's name is reported.", target: target, secret: foreign, owner: OwnerOther, want: true},
+		"Pretender":   {reason: "An owner reference without the annotation does not make a Secret a copy.", target: with("dev-connection"), secret: pretender, owner: OwnerOther},
+		"Recreated":   {reason: "The copy of an earlier target with the same name will be deleted by Kubernetes.", target: with("dev-connection"), secret: formerly, owner: OwnerFormerTarget, want: true},
+		"NoCluster":   {reason: "A target without a cluster needs no copy.", target: "metadata: {namespace: team, name: dev, uid: the-target}\nspec: {connectionSecretRef: {name: dev-connection}}", secret: ours, owner: OwnerTarget},
+		"Going":       {reason: "A target that is being deleted needs no copy.", target: "metadata: {namespace: team, name: dev, uid: the-target, deletionTimestamp: '2020-01-01T00:00:00Z'}\nspec: {clusterRef: {apiVersion: a/v1, kind: A, name: a}}", owner: OwnerNone},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -64,12 +64,12 @@ func TestCopy(t *testing.T) {
 		reason, existing, want string
 		unchanged              bool
 	}{
-		"New":       {reason: "The copy belongs to the target, and says where it is from.", want: ours + hello},
-		"Same":      {reason: "A copy that is right is left alone.", existing: ours + hello, want: ours + hello, unchanged: true},
-		"Rotated":   {reason: "It follows the original.", existing: ours + "data: {kubeconfig: b2xk}", want: ours + hello},
-		"Extended":  {reason: "What somebody adds would say otherwise how the cluster is reached.", existing: ours + "data: {kubeconfig: aGVsbG8=, token: b2xk}", want: ours + hello},
-		"Labelled":  {reason: "Labels say nothing of that; they stay.", existing: strings.Replace(ours, "name: dev-", "labels: {a: b}, name: dev-", 1) + hello, want: strings.Replace(ours, "name: dev-", "labels: {a: b}, name: dev-", 1) + hello, unchanged: true},
-		"OtherFrom": {reason: "The target names another cluster now.", existing: strings.Replace(ours, "crossplane.io/dev}", "crossplane.io/prod}", 1) + hello, want: ours + hello},
+		"New":       {reason: "The target owns the copy, and an annotation names the source.", want: ours + hello},
+		"Same":      {reason: "A correct copy is not written.", existing: ours + hello, want: ours + hello, unchanged: true},
+		"Rotated":   {reason: "The copy gets the new data of its source.", existing: ours + "data: {kubeconfig: b2xk}", want: ours + hello},
+		"Extended":  {reason: "Keys that the source does not have are removed.", existing: ours + "data: {kubeconfig: aGVsbG8=, token: b2xk}", want: ours + hello},
+		"Labelled":  {reason: "Labels of the copy stay.", existing: strings.Replace(ours, "name: dev-", "labels: {a: b}, name: dev-", 1) + hello, want: strings.Replace(ours, "name: dev-", "labels: {a: b}, name: dev-", 1) + hello, unchanged: true},
+		"OtherFrom": {reason: "The target names another cluster.", existing: strings.Replace(ours, "crossplane.io/dev}", "crossplane.io/prod}", 1) + hello, want: ours + hello},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -22,14 +22,14 @@ func TestConnectionSecret(t *testing.T) {
 		standard     v1alpha1.ConnectionPolicy
 		want         types.NamespacedName
 	}{
-		"Given":        {reason: "The Secret that is named, in the target's namespace.", spec: "connectionSecretRef: {name: mine}", want: types.NamespacedName{Namespace: "team", Name: "mine"}},
-		"Elsewhere":    {reason: "Or in another.", spec: "connectionSecretRef: {name: mine, namespace: infra}", want: types.NamespacedName{Namespace: "infra", Name: "mine"}},
-		"GivenWins":    {reason: "It wins over a private copy.", spec: cluster + ", connection: Private, connectionSecretRef: {name: mine, namespace: infra}", want: types.NamespacedName{Namespace: "infra", Name: "mine"}},
-		"NotYet":       {reason: "A copy is named once it is there.", spec: cluster},
-		"Private":      {reason: "A private one never is.", spec: cluster + ", connection: Private", want: private},
-		"ByDefault":    {reason: "The administrator's default holds where the target says nothing.", spec: cluster, standard: v1alpha1.ConnectionPrivate, want: private},
-		"Copy":         {reason: "And nowhere else.", spec: cluster + ", connection: Copy", standard: v1alpha1.ConnectionPrivate},
-		"NothingNamed": {reason: "Without a cluster there is nothing to copy.", spec: "", standard: v1alpha1.ConnectionPrivate},
+		"Given":        {reason: "Without a namespace the Secret is in the target's namespace.", spec: "connectionSecretRef: {name: mine}", want: types.NamespacedName{Namespace: "team", Name: "mine"}},
+		"Elsewhere":    {reason: "The Secret can be in another namespace.", spec: "connectionSecretRef: {name: mine, namespace: infra}", want: types.NamespacedName{Namespace: "infra", Name: "mine"}},
+		"GivenWins":    {reason: "A named Secret has priority over a private copy.", spec: cluster + ", connection: Private, connectionSecretRef: {name: mine, namespace: infra}", want: types.NamespacedName{Namespace: "infra", Name: "mine"}},
+		"NotYet":       {reason: "A copy that does not exist yet has no name.", spec: cluster},
+		"Private":      {reason: "A private connection reads the Secret from Portico's namespace.", spec: cluster + ", connection: Private", want: private},
+		"ByDefault":    {reason: "The administrator's default applies if the target does not set connection.", spec: cluster, standard: v1alpha1.ConnectionPrivate, want: private},
+		"Copy":         {reason: "The target's setting overrides the administrator's default.", spec: cluster + ", connection: Copy", standard: v1alpha1.ConnectionPrivate},
+		"NothingNamed": {reason: "A target without a cluster has no copy.", spec: "", standard: v1alpha1.ConnectionPrivate},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

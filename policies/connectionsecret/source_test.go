@@ -57,19 +57,19 @@ func TestSecret(t *testing.T) {
 		want            types.NamespacedName
 		refusal         string
 	}{
-		"Bound":          {reason: "Somebody may use it.", cluster: gkeBound, want: infra},
-		"Unbound":        {reason: "It is provisioned, and nobody's yet.", cluster: gke + "status: {bindingPhase: Unbound}", refusal: v1alpha1.ReasonClusterNotBound},
-		"Released":       {reason: "It was somebody's; what is on it was theirs.", cluster: gke + "status: {bindingPhase: Released}", refusal: v1alpha1.ReasonClusterNotBound},
-		"ReadyUnbound":   {reason: "Where there is a phase, ready is not enough.", cluster: gke + "status: {bindingPhase: Unbound, conditions: [{type: Ready, status: 'True'}]}", refusal: v1alpha1.ReasonClusterNotBound},
-		"Ready":          {reason: "Kinds that do not bind are usable when ready.", cluster: gke + "status: {conditions: [{type: Synced, status: 'True'}, {type: Ready, status: 'True'}]}", want: infra},
-		"NotReady":       {reason: "And not before.", cluster: gke + "status: {conditions: [{type: Ready, status: 'False'}]}", refusal: v1alpha1.ReasonClusterNotBound},
-		"New":            {reason: "A resource that says nothing is not bound.", cluster: gke, refusal: v1alpha1.ReasonClusterNotBound},
-		"Odd":            {reason: "A status of another shape says nothing either.", cluster: gke + "status: {bindingPhase: {a: b}, conditions: [1, {type: Ready}]}", refusal: v1alpha1.ReasonClusterNotBound},
-		"Going":          {reason: "A cluster that is being deleted takes no one in.", cluster: "apiVersion: a/v1\nkind: A\nmetadata: {name: dev, deletionTimestamp: '2020-01-01T00:00:00Z'}\nstatus: {bindingPhase: Bound}", refusal: v1alpha1.ReasonClusterNotBound},
-		"NoSecret":       {reason: "A resource need not write a Secret.", cluster: "apiVersion: a/v1\nkind: A\nmetadata: {name: dev}\nstatus: {bindingPhase: Bound}", refusal: v1alpha1.ReasonSecretMissing},
-		"NoNamespace":    {reason: "A Secret without a namespace is nowhere.", cluster: "apiVersion: a/v1\nkind: A\nmetadata: {name: dev}\nspec: {writeConnectionSecretToRef: {name: x}}\nstatus: {bindingPhase: Bound}", refusal: v1alpha1.ReasonSecretMissing},
-		"ClusterAPI":     {reason: "Cluster API has a name for it.", cluster: capi, want: types.NamespacedName{Namespace: "team", Name: "dev-kubeconfig"}},
-		"ClusterAPIMade": {reason: "A Cluster that is being made has no control plane to talk to.", cluster: "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {namespace: team, name: dev}\nstatus: {phase: Provisioning}", refusal: v1alpha1.ReasonClusterNotBound},
+		"Bound":          {reason: "A bound cluster can be used.", cluster: gkeBound, want: infra},
+		"Unbound":        {reason: "An unbound cluster cannot be used.", cluster: gke + "status: {bindingPhase: Unbound}", refusal: v1alpha1.ReasonClusterNotBound},
+		"Released":       {reason: "A released cluster may have data of its earlier user.", cluster: gke + "status: {bindingPhase: Released}", refusal: v1alpha1.ReasonClusterNotBound},
+		"ReadyUnbound":   {reason: "The binding phase has priority over Ready.", cluster: gke + "status: {bindingPhase: Unbound, conditions: [{type: Ready, status: 'True'}]}", refusal: v1alpha1.ReasonClusterNotBound},
+		"Ready":          {reason: "A kind without a binding phase can be used if it is ready.", cluster: gke + "status: {conditions: [{type: Synced, status: 'True'}, {type: Ready, status: 'True'}]}", want: infra},
+		"NotReady":       {reason: "A cluster that is not ready cannot be used.", cluster: gke + "status: {conditions: [{type: Ready, status: 'False'}]}", refusal: v1alpha1.ReasonClusterNotBound},
+		"New":            {reason: "A resource without a status is not bound.", cluster: gke, refusal: v1alpha1.ReasonClusterNotBound},
+		"Odd":            {reason: "A status with other types is not bound.", cluster: gke + "status: {bindingPhase: {a: b}, conditions: [1, {type: Ready}]}", refusal: v1alpha1.ReasonClusterNotBound},
+		"Going":          {reason: "A cluster that is being deleted cannot be used.", cluster: "apiVersion: a/v1\nkind: A\nmetadata: {name: dev, deletionTimestamp: '2020-01-01T00:00:00Z'}\nstatus: {bindingPhase: Bound}", refusal: v1alpha1.ReasonClusterNotBound},
+		"NoSecret":       {reason: "A resource without a Secret has no connection.", cluster: "apiVersion: a/v1\nkind: A\nmetadata: {name: dev}\nstatus: {bindingPhase: Bound}", refusal: v1alpha1.ReasonSecretMissing},
+		"NoNamespace":    {reason: "A Secret without a namespace has no connection.", cluster: "apiVersion: a/v1\nkind: A\nmetadata: {name: dev}\nspec: {writeConnectionSecretToRef: {name: x}}\nstatus: {bindingPhase: Bound}", refusal: v1alpha1.ReasonSecretMissing},
+		"ClusterAPI":     {reason: "The name of the Secret follows from the name of the Cluster API Cluster.", cluster: capi, want: types.NamespacedName{Namespace: "team", Name: "dev-kubeconfig"}},
+		"ClusterAPIMade": {reason: "A Cluster that is being provisioned has no control plane.", cluster: "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {namespace: team, name: dev}\nstatus: {phase: Provisioning}", refusal: v1alpha1.ReasonClusterNotBound},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,21 +106,21 @@ func TestData(t *testing.T) {
 		want                    map[string][]byte
 		refusal                 string
 	}{
-		"Controlled":    {reason: "The Secret is the cluster's own.", cluster: gkeBound, secret: "metadata: {" + ofCluster + "}\ndata: {kubeconfig: aGVsbG8=}", want: hello},
-		"OnlyOurKeys":   {reason: "Other keys are not copied, nor are empty ones.", cluster: gkeBound, secret: "metadata: {" + ofCluster + "}\ndata: {kubeconfig: aGVsbG8=, token: '', gcp-service-account: aGVsbG8=, port: NDQz}", want: hello},
-		"Parts":         {reason: "The separate keys are.", cluster: gkeBound, secret: "metadata: {" + ofCluster + "}\ndata: {endpoint: YQ==, clusterCA: Yg==, clientCert: Yw==, clientKey: ZA==, username: ZQ==, password: Zg==, token: Zw==}", want: map[string][]byte{"endpoint": []byte("a"), "clusterCA": []byte("b"), "clientCert": []byte("c"), "clientKey": []byte("d"), "username": []byte("e"), "password": []byte("f"), "token": []byte("g")}},
-		"NoKeys":        {reason: "A Secret of something else is no connection.", cluster: gkeBound, secret: "metadata: {" + ofCluster + "}\ndata: {other: aGVsbG8=}", refusal: v1alpha1.ReasonInvalidConnection},
-		"Missing":       {reason: "It is yet to be written.", cluster: gkeBound, refusal: v1alpha1.ReasonSecretMissing},
-		"Nobodys":       {reason: "A Secret that somebody made by hand is theirs.", cluster: gkeBound, secret: "data: {kubeconfig: aGVsbG8=}", refusal: v1alpha1.ReasonSecretNotControlled},
-		"Owned":         {reason: "Owning is not controlling.", cluster: gkeBound, secret: "metadata: {ownerReferences: [{apiVersion: a/v1, kind: GKECluster, name: dev, uid: the-cluster}]}\ndata: {kubeconfig: aGVsbG8=}", refusal: v1alpha1.ReasonSecretNotControlled},
-		"Namesakes":     {reason: "A cluster of the same name that was there before is another.", cluster: gkeBound, secret: "metadata: {ownerReferences: [{apiVersion: a/v1, kind: GKECluster, name: dev, uid: former, controller: true}]}\ndata: {kubeconfig: aGVsbG8=}", refusal: v1alpha1.ReasonSecretNotControlled},
-		"ClusterAPI":    {reason: "The control plane made it, and the Cluster names that.", cluster: capi, secret: "metadata: {" + labelled + ofPlane + "}" + kubeconfig, want: hello},
-		"ClusterAPIOld": {reason: "In the older form of reference too.", cluster: capiV1beta1, secret: "metadata: {" + labelled + ofPlane + "}" + kubeconfig, want: hello},
-		"ClusterAPIOwn": {reason: "Or the Cluster itself.", cluster: capi, secret: "metadata: {" + labelled + "ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: dev, uid: the-cluster}]}" + kubeconfig, want: hello},
-		"CAPIUnlabeled": {reason: "Cluster API labels its Secrets.", cluster: capi, secret: "metadata: {" + ofPlane + "}" + kubeconfig, refusal: v1alpha1.ReasonSecretNotControlled},
-		"CAPIOthers":    {reason: "A label alone anybody can set.", cluster: capi, secret: "metadata: {labels: {cluster.x-k8s.io/cluster-name: dev}}" + kubeconfig, refusal: v1alpha1.ReasonSecretNotControlled},
-		"CAPIOtherKind": {reason: "A namesake of another group is no control plane.", cluster: capi, secret: "metadata: {" + labelled + "ownerReferences: [{apiVersion: example.org/v1, kind: KubeadmControlPlane, name: dev-cp, uid: x, controller: true}]}" + kubeconfig, refusal: v1alpha1.ReasonSecretNotControlled},
-		"CAPIOtherKey":  {reason: "Cluster API keeps the kubeconfig under value.", cluster: capi, secret: "metadata: {" + labelled + ofPlane + "}\ndata: {kubeconfig: aGVsbG8=}", refusal: v1alpha1.ReasonInvalidConnection},
+		"Controlled":    {reason: "The cluster controls the Secret.", cluster: gkeBound, secret: "metadata: {" + ofCluster + "}\ndata: {kubeconfig: aGVsbG8=}", want: hello},
+		"OnlyOurKeys":   {reason: "Unknown keys and empty values are not copied.", cluster: gkeBound, secret: "metadata: {" + ofCluster + "}\ndata: {kubeconfig: aGVsbG8=, token: '', gcp-service-account: aGVsbG8=, port: NDQz}", want: hello},
+		"Parts":         {reason: "The keys for endpoint and credentials are copied.", cluster: gkeBound, secret: "metadata: {" + ofCluster + "}\ndata: {endpoint: YQ==, clusterCA: Yg==, clientCert: Yw==, clientKey: ZA==, username: ZQ==, password: Zg==, token: Zw==}", want: map[string][]byte{"endpoint": []byte("a"), "clusterCA": []byte("b"), "clientCert": []byte("c"), "clientKey": []byte("d"), "username": []byte("e"), "password": []byte("f"), "token": []byte("g")}},
+		"NoKeys":        {reason: "A Secret without a known key is no connection.", cluster: gkeBound, secret: "metadata: {" + ofCluster + "}\ndata: {other: aGVsbG8=}", refusal: v1alpha1.ReasonInvalidConnection},
+		"Missing":       {reason: "The Secret does not exist yet.", cluster: gkeBound, refusal: v1alpha1.ReasonSecretMissing},
+		"Nobodys":       {reason: "A Secret without a controller is not copied.", cluster: gkeBound, secret: "data: {kubeconfig: aGVsbG8=}", refusal: v1alpha1.ReasonSecretNotControlled},
+		"Owned":         {reason: "An owner that is not the controller does not suffice.", cluster: gkeBound, secret: "metadata: {ownerReferences: [{apiVersion: a/v1, kind: GKECluster, name: dev, uid: the-cluster}]}\ndata: {kubeconfig: aGVsbG8=}", refusal: v1alpha1.ReasonSecretNotControlled},
+		"Namesakes":     {reason: "A cluster with the same name and another UID does not suffice.", cluster: gkeBound, secret: "metadata: {ownerReferences: [{apiVersion: a/v1, kind: GKECluster, name: dev, uid: former, controller: true}]}\ndata: {kubeconfig: aGVsbG8=}", refusal: v1alpha1.ReasonSecretNotControlled},
+		"ClusterAPI":    {reason: "The control plane that the Cluster names may control the Secret.", cluster: capi, secret: "metadata: {" + labelled + ofPlane + "}" + kubeconfig, want: hello},
+		"ClusterAPIOld": {reason: "A reference of v1beta1 is read too.", cluster: capiV1beta1, secret: "metadata: {" + labelled + ofPlane + "}" + kubeconfig, want: hello},
+		"ClusterAPIOwn": {reason: "The Cluster may own the Secret.", cluster: capi, secret: "metadata: {" + labelled + "ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, name: dev, uid: the-cluster}]}" + kubeconfig, want: hello},
+		"CAPIUnlabeled": {reason: "A Secret without Cluster API's label is not copied.", cluster: capi, secret: "metadata: {" + ofPlane + "}" + kubeconfig, refusal: v1alpha1.ReasonSecretNotControlled},
+		"CAPIOthers":    {reason: "A Secret with only the label is not copied.", cluster: capi, secret: "metadata: {labels: {cluster.x-k8s.io/cluster-name: dev}}" + kubeconfig, refusal: v1alpha1.ReasonSecretNotControlled},
+		"CAPIOtherKind": {reason: "A control plane of another group does not suffice.", cluster: capi, secret: "metadata: {" + labelled + "ownerReferences: [{apiVersion: example.org/v1, kind: KubeadmControlPlane, name: dev-cp, uid: x, controller: true}]}" + kubeconfig, refusal: v1alpha1.ReasonSecretNotControlled},
+		"CAPIOtherKey":  {reason: "Cluster API stores the kubeconfig in key value.", cluster: capi, secret: "metadata: {" + labelled + ofPlane + "}\ndata: {kubeconfig: aGVsbG8=}", refusal: v1alpha1.ReasonInvalidConnection},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -152,10 +152,10 @@ func TestKey(t *testing.T) {
 		want       types.NamespacedName
 		refusal    string
 	}{
-		"Managed":      {reason: "A managed resource has no namespace.", target: target("compute.gcp.crossplane.io/v1alpha3", "GKECluster"), want: types.NamespacedName{Name: "dev"}},
-		"ClusterAPI":   {reason: "A Cluster is in the target's, and no other.", target: target("cluster.x-k8s.io/v1beta2", "Cluster"), namespaced: true, want: types.NamespacedName{Namespace: "team", Name: "dev"}},
+		"Managed":      {reason: "A managed resource is cluster-scoped.", target: target("compute.gcp.crossplane.io/v1alpha3", "GKECluster"), want: types.NamespacedName{Name: "dev"}},
+		"ClusterAPI":   {reason: "A Cluster is read in the target's namespace.", target: target("cluster.x-k8s.io/v1beta2", "Cluster"), namespaced: true, want: types.NamespacedName{Namespace: "team", Name: "dev"}},
 		"Namespaced":   {reason: "A claim is not a managed resource.", target: target("compute.crossplane.io/v1alpha1", "KubernetesCluster"), namespaced: true, refusal: v1alpha1.ReasonInvalidClusterRef},
-		"OtherCluster": {reason: "Cluster is a common name.", target: target("example.org/v1", "Cluster"), namespaced: true, refusal: v1alpha1.ReasonInvalidClusterRef},
+		"OtherCluster": {reason: "A Cluster of another group is not Cluster API's.", target: target("example.org/v1", "Cluster"), namespaced: true, refusal: v1alpha1.ReasonInvalidClusterRef},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,14 +172,14 @@ func TestTrim(t *testing.T) {
 		reason, before, after string
 		same                  bool
 	}{
-		"Heartbeat": {reason: "When it was last seen ready does not matter.", same: true,
+		"Heartbeat": {reason: "The time of a condition is trimmed.", same: true,
 			before: gke + "status: {conditions: [{type: Ready, status: 'True', lastTransitionTime: a}]}",
 			after:  gke + "status: {nodes: 4, conditions: [{type: Ready, status: 'True', lastTransitionTime: b}]}"},
-		"NotReady": {reason: "That it is no longer ready does.",
+		"NotReady": {reason: "The status of Ready is kept.",
 			before: gke + "status: {conditions: [{type: Ready, status: 'True'}]}",
 			after:  gke + "status: {conditions: [{type: Ready, status: 'False'}]}"},
-		"Bound":    {reason: "So does its phase.", before: gke, after: gkeBound},
-		"Replaced": {reason: "And that it is another.", before: "metadata: {name: a, uid: a}", after: "metadata: {name: a, uid: b}"},
+		"Bound":    {reason: "The binding phase is kept.", before: gke, after: gkeBound},
+		"Replaced": {reason: "The UID is kept.", before: "metadata: {name: a, uid: a}", after: "metadata: {name: a, uid: b}"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

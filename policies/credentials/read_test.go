@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 		want   *rest.Config
 	}{
 		"Token": {
-			reason: "An endpoint and a token will do; the system's CAs vouch for the server.",
+			reason: "An endpoint and a token suffice. The system's CAs verify the server.",
 			secret: map[string]string{"endpoint": "https://eu-1.example.org", "token": "t"},
 			want:   &rest.Config{Host: "https://eu-1.example.org", BearerToken: "t"},
 		},
@@ -76,19 +76,19 @@ func TestRead(t *testing.T) {
 			want:   &rest.Config{Host: "https://eu-1.example.org", BearerToken: "t"},
 		},
 		"Certificate": {
-			reason: "A client certificate is the usual credential.",
+			reason: "A client certificate is a credential.",
 			secret: map[string]string{"endpoint": "https://10.0.0.1:6443", "clusterCA": certificate, "clientCert": certificate, "clientKey": key},
 			want: &rest.Config{Host: "https://10.0.0.1:6443", TLSClientConfig: rest.TLSClientConfig{
 				CAData: []byte(certificate), CertData: []byte(certificate), KeyData: []byte(key),
 			}},
 		},
 		"Password": {
-			reason: "A password may end in a space.",
+			reason: "A password may end with a space.",
 			secret: map[string]string{"endpoint": "https://eu-1.example.org", "username": "u", "password": "p "},
 			want:   &rest.Config{Host: "https://eu-1.example.org", Username: "u", Password: "p "},
 		},
 		"Kubeconfig": {
-			reason: "A kubeconfig that carries everything it needs.",
+			reason: "A kubeconfig with all data inside is a connection.",
 			secret: kubeconfig(
 				`server: "https://eu-1.example.org", certificate-authority-data: `+encoded([]byte(certificate))+`, tls-server-name: kubernetes`,
 				`client-certificate-data: `+encoded([]byte(certificate))+`, client-key-data: `+encoded([]byte(key))),
@@ -97,7 +97,7 @@ func TestRead(t *testing.T) {
 			}},
 		},
 		"KubeconfigWins": {
-			reason: "A provider may write both; the kubeconfig says more.",
+			reason: "A kubeconfig has priority over the other keys.",
 			secret: func() map[string]string {
 				out := kubeconfig(`server: "https://eu-1.example.org"`, `token: t`)
 				out["endpoint"], out["token"] = "https://other.example.org", "other"
@@ -155,12 +155,12 @@ func TestDigest(t *testing.T) {
 		other  map[string]string
 		same   bool
 	}{
-		"Same":        {reason: "The order of a map means nothing.", other: map[string]string{"token": "t", "endpoint": "https://eu-1.example.org"}, same: true},
-		"Rotated":     {reason: "A new token is a new connection.", other: map[string]string{"endpoint": "https://eu-1.example.org", "token": "u"}},
-		"Renamed":     {reason: "The same value under another key is another Secret.", other: map[string]string{"endpoint": "https://eu-1.example.org", "password": "t"}},
-		"More":        {reason: "So is one that says more.", other: map[string]string{"endpoint": "https://eu-1.example.org", "token": "t", "username": ""}},
-		"Boundaries":  {reason: "Where a value ends counts.", other: map[string]string{"endpoint": "https://eu-1.example.org5:token=1:t"}},
-		"NothingLeft": {reason: "An empty Secret is another.", other: nil},
+		"Same":        {reason: "The order of keys does not matter.", other: map[string]string{"token": "t", "endpoint": "https://eu-1.example.org"}, same: true},
+		"Rotated":     {reason: "A new token gives another digest.", other: map[string]string{"endpoint": "https://eu-1.example.org", "token": "u"}},
+		"Renamed":     {reason: "The same value with another key gives another digest.", other: map[string]string{"endpoint": "https://eu-1.example.org", "password": "t"}},
+		"More":        {reason: "An additional empty key gives another digest.", other: map[string]string{"endpoint": "https://eu-1.example.org", "token": "t", "username": ""}},
+		"Boundaries":  {reason: "The boundary between key and value is part of the digest.", other: map[string]string{"endpoint": "https://eu-1.example.org5:token=1:t"}},
+		"NothingLeft": {reason: "An empty Secret gives another digest.", other: nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -18,16 +18,16 @@ func TestLocal(t *testing.T) {
 		endpoint string
 		local    bool
 	}{
-		"Name":        {reason: "A name leads somewhere.", endpoint: "https://eu-1.example.org:6443"},
-		"Address":     {reason: "A private address may be a cluster's.", endpoint: "https://10.0.0.1"},
-		"Localhost":   {reason: "On Portico's machine that is Portico.", endpoint: "https://localhost:6443", local: true},
-		"Dotted":      {reason: "However it is spelt.", endpoint: "https://LocalHost.:6443", local: true},
-		"Under":       {reason: "Names under it as well.", endpoint: "https://api.localhost", local: true},
-		"Loopback":    {reason: "The address says the same.", endpoint: "https://127.8.0.1:6443", local: true},
-		"Loopback6":   {reason: "In both families.", endpoint: "https://[::1]:6443", local: true},
-		"Mapped":      {reason: "And one in the other's clothes.", endpoint: "https://[::ffff:127.0.0.1]:6443", local: true},
-		"Unspecified": {reason: "No address means this machine.", endpoint: "https://0.0.0.0:6443", local: true},
-		"Metadata":    {reason: "On the link, clouds tell a machine its secrets.", endpoint: "https://169.254.169.254", local: true},
+		"Name":        {reason: "The name of a host is allowed.", endpoint: "https://eu-1.example.org:6443"},
+		"Address":     {reason: "A private address is allowed.", endpoint: "https://10.0.0.1"},
+		"Localhost":   {reason: "Name localhost is local.", endpoint: "https://localhost:6443", local: true},
+		"Dotted":      {reason: "Name localhost is local in each spelling.", endpoint: "https://LocalHost.:6443", local: true},
+		"Under":       {reason: "A name under localhost is local.", endpoint: "https://api.localhost", local: true},
+		"Loopback":    {reason: "Each loopback address is local.", endpoint: "https://127.8.0.1:6443", local: true},
+		"Loopback6":   {reason: "The loopback address of IPv6 is local.", endpoint: "https://[::1]:6443", local: true},
+		"Mapped":      {reason: "A loopback address mapped to IPv6 is local.", endpoint: "https://[::ffff:127.0.0.1]:6443", local: true},
+		"Unspecified": {reason: "The unspecified address is local.", endpoint: "https://0.0.0.0:6443", local: true},
+		"Metadata":    {reason: "A cloud's metadata service has a link-local address.", endpoint: "https://169.254.169.254", local: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,14 +69,14 @@ func TestExpiry(t *testing.T) {
 		secret map[string]string
 		within time.Duration // 0 means unknown
 	}{
-		"Opaque":      {reason: "A token that says nothing says nothing of its end.", secret: map[string]string{"token": "opaque"}},
-		"Token":       {reason: "A JSON Web Token tells.", secret: map[string]string{"token": jwt(fmt.Sprintf(`{"exp":%d}`, expiring.Unix()))}, within: time.Minute},
-		"Endless":     {reason: "One without an end has none.", secret: map[string]string{"token": jwt(`{"sub":"me"}`)}},
-		"Nonsense":    {reason: "One with an end beyond all calendars has none either.", secret: map[string]string{"token": jwt(`{"exp":1e300}`)}},
-		"NotANumber":  {reason: "Nor one with a word for an end.", secret: map[string]string{"token": jwt(`{"exp":"expiring"}`)}},
-		"Certificate": {reason: "A certificate tells.", secret: map[string]string{"clientCert": certificate, "clientKey": key}, within: time.Hour},
-		"Both":        {reason: "The earlier end counts.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, late.Unix()))}, within: time.Hour},
-		"BothToken":   {reason: "Whichever it is.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, expiring.Unix()))}, within: time.Minute},
+		"Opaque":      {reason: "The expiry of an opaque token is unknown.", secret: map[string]string{"token": "opaque"}},
+		"Token":       {reason: "The expiry of a JSON Web Token is its claim exp.", secret: map[string]string{"token": jwt(fmt.Sprintf(`{"exp":%d}`, expiring.Unix()))}, within: time.Minute},
+		"Endless":     {reason: "A JSON Web Token without exp does not expire.", secret: map[string]string{"token": jwt(`{"sub":"me"}`)}},
+		"Nonsense":    {reason: "An exp that is not a valid time is ignored.", secret: map[string]string{"token": jwt(`{"exp":1e300}`)}},
+		"NotANumber":  {reason: "An exp that is not a number is ignored.", secret: map[string]string{"token": jwt(`{"exp":"expiring"}`)}},
+		"Certificate": {reason: "The expiry of a certificate is its end.", secret: map[string]string{"clientCert": certificate, "clientKey": key}, within: time.Hour},
+		"Both":        {reason: "The earlier expiry counts.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, late.Unix()))}, within: time.Hour},
+		"BothToken":   {reason: "The token's expiry counts if it is earlier.", secret: map[string]string{"clientCert": certificate, "clientKey": key, "token": jwt(fmt.Sprintf(`{"exp":%d}`, expiring.Unix()))}, within: time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

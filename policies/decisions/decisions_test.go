@@ -317,21 +317,21 @@ func TestAnnotations(t *testing.T) {
 		d      engine.Decision
 		want   map[string]string
 	}{
-		"Nobody": {reason: "What nobody was asked about is nobody's to explain.", d: engine.Decision{Revision: "r"}},
-		"Allow":  {reason: "That policies agreed is worth knowing.", d: engine.Decision{Revision: "r", Evaluations: evaluated}, want: map[string]string{"decision": "allow", "revision": "r"}},
+		"Nobody": {reason: "A decision without evaluations has no annotations.", d: engine.Decision{Revision: "r"}},
+		"Allow":  {reason: "An allowed request is annotated too.", d: engine.Decision{Revision: "r", Evaluations: evaluated}, want: map[string]string{"decision": "allow", "revision": "r"}},
 		"Audit": {
-			reason: "What people are not recorded is recorded here.",
+			reason: "An audited finding has annotations and no warning.",
 			d:      engine.Decision{Revision: "r", Evaluations: evaluated, Recorded: []engine.Finding{{Policy: "b", Code: "X"}, {Policy: "b", Code: "X"}}},
 			want:   map[string]string{"decision": "audit", "revision": "r", "policies": "b", "codes": "X"},
 		},
 		"Worst": {
-			reason: "The worst of all is what came of it.",
+			reason: "The annotation has the most severe decision.",
 			d: engine.Decision{Revision: "r", Evaluations: evaluated,
 				Warnings: []engine.Finding{{Policy: "b", Code: "W"}}, Denied: []engine.Finding{{Policy: "a", Code: "D"}}},
 			want: map[string]string{"decision": "deny", "revision": "r", "policies": "a,b", "codes": "D,W"},
 		},
 		"Error": {
-			reason: "A policy that could not be asked and does not matter is still recorded.",
+			reason: "An error of a policy that only warns is annotated too.",
 			d: engine.Decision{Revision: "r", Evaluations: []engine.Evaluation{{Policy: "a", Err: errors.New("x"), Code: "PolicyError"}},
 				Warnings: []engine.Finding{{Policy: "a", Code: "PolicyError"}}},
 			want: map[string]string{"decision": "error", "revision": "r", "policies": "a", "codes": "PolicyError"},

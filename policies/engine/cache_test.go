@@ -54,7 +54,7 @@ func TestReuse(t *testing.T) {
 		change func(q *Question)
 		want   string
 	}{
-		"Nothing":     {reason: "The same question costs nothing.", change: func(*Question) {}, want: ""},
+		"Nothing":     {reason: "The same question is answered from the cache.", change: func(*Question) {}, want: ""},
 		"Object":      {reason: "Other labels of the object.", change: func(q *Question) { q.Object.SetLabels(map[string]string{"app": "none"}) }, want: "dynamic object whole"},
 		"Namespace":   {reason: "Other labels of the namespace.", change: func(q *Question) { q.Namespace.Labels["env"] = "none" }, want: "dynamic namespace whole"},
 		"Placed":      {reason: "Another count on a target.", change: func(q *Question) { q.Placed = map[string]int{"eu": 4} }, want: "dynamic imports libplaced placed whole"},

@@ -33,15 +33,15 @@ func TestDecide(t *testing.T) {
 		desired  Decision
 	}{
 		"NoPolicies": {
-			reason: "What no policy speaks of is allowed.",
+			reason: "Without policies a request is allowed.",
 		},
 		"Union": {
-			reason:   "Everybody's denials are told, by name of the policy.",
+			reason:   "The denials of all policies are returned, ordered by policy.",
 			policies: []*policyv1alpha1.Policy{policy("b", denies("B")), policy("a", denies("A"))},
 			desired:  Decision{Denied: []Finding{{Policy: "a", Code: "A", Message: "no"}, {Policy: "b", Code: "B", Message: "no"}}},
 		},
 		"Actions": {
-			reason: "Warn warns of everything a policy says, Audit records it, and neither excludes, requires or scores.",
+			reason: "Action Warn turns all findings into warnings, and Audit records them. Neither excludes targets or scores.",
 			policies: []*policyv1alpha1.Policy{
 				policy("audit", denies("A")+"score.eu := 10\n", action(policyv1alpha1.Audit)),
 				policy("warn", denies("W")+`exclude contains {"target": "eu", "code": "E", "msg": "no"}`, action(policyv1alpha1.Warn)),
@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 			},
 		},
 		"Targets": {
-			reason: "Exclusions are joined, requirements are all to be met, scores are summed by weight.",
+			reason: "Exclusions are joined, all requirements must be met, and scores are summed by weight.",
 			policies: []*policyv1alpha1.Policy{
 				policy("near", `score[name] := 50 if some name in [target.metadata.name | some target in input.targets]`, weight(2)),
 				policy("old", `score[target.metadata.name] := 10 if { some target in input.targets; target.metadata.labels.region == "eu" }`),
@@ -68,18 +68,18 @@ func TestDecide(t *testing.T) {
 			},
 		},
 		"Selector": {
-			reason:   "A policy does not see the targets that the selector leaves out.",
+			reason:   "A policy does not see targets that the selector does not match.",
 			selector: labels.SelectorFromSet(labels.Set{"region": "us"}),
 			policies: []*policyv1alpha1.Policy{policy("see", `score[target.metadata.name] := 1 if some target in input.targets`)},
 			desired:  Decision{Scores: map[string]float64{"us": 1}},
 		},
 		"Field": {
-			reason:   "A field is told, and parameters reach the policy.",
+			reason:   "A finding may name a field, and parameters are passed to the policy.",
 			policies: []*policyv1alpha1.Policy{policy("few", `deny contains {"code": "Few", "msg": sprintf("at most %d", [input.parameters.max]), "field": "spec.replicas"} if input.object.spec.replicas > input.parameters.max`, parameters(map[string]any{"max": 1}))},
 			desired:  Decision{Denied: []Finding{{Policy: "few", Code: "Few", Message: "at most 1", Field: "spec.replicas"}}},
 		},
 		"Match": {
-			reason: "A policy that does not match is not asked.",
+			reason: "A policy that does not match is not evaluated.",
 			policies: []*policyv1alpha1.Policy{
 				policy("bank", denies("A"), match(otherTeam)), policy("service", denies("A"), match(services)),
 				policy("gold", denies("A"), match(labelled)), policy("shop", denies("A"), match(thisNamespace)),
@@ -87,18 +87,18 @@ func TestDecide(t *testing.T) {
 			desired: Decision{Denied: []Finding{{Policy: "shop", Code: "A", Message: "no"}}},
 		},
 		"MatchOldLabels": {
-			reason:   "Taking a label off does not take the update out of the policy's sight.",
+			reason:   "A policy matches by the labels of the old object too.",
 			old:      map[string]string{"tier": "gold"},
 			policies: []*policyv1alpha1.Policy{policy("gold", denies("A"), match(labelled))},
 			desired:  Decision{Denied: []Finding{{Policy: "gold", Code: "A", Message: "no"}}},
 		},
 		"ErrorFails": {
-			reason:   "A policy that errs denies, and nothing else it found counts.",
+			reason:   "An error of a policy denies the request, and its other findings do not count.",
 			policies: []*policyv1alpha1.Policy{policy("errs", fails)},
 			desired:  Decision{Denied: []Finding{{Policy: "errs", Code: CodePolicyError}}},
 		},
 		"ErrorIgnored": {
-			reason:   "Ignore lets pass what the policy cannot judge, and says so; other policies count.",
+			reason:   "With failurePolicy Ignore an error is a warning, and other policies count.",
 			policies: []*policyv1alpha1.Policy{policy("errs", fails, onFailure(policyv1alpha1.Ignore)), policy("other", denies("A"))},
 			desired: Decision{
 				Denied:   []Finding{{Policy: "other", Code: "A", Message: "no"}},
@@ -106,17 +106,17 @@ func TestDecide(t *testing.T) {
 			},
 		},
 		"ErrorAudited": {
-			reason:   "Nothing is stopped by a policy under audit, not even by its errors.",
+			reason:   "An error of a policy with action Audit is only recorded.",
 			policies: []*policyv1alpha1.Policy{policy("errs", fails, action(policyv1alpha1.Audit))},
 			desired:  Decision{Recorded: []Finding{{Policy: "errs", Code: CodePolicyError}}},
 		},
 		"ScoreOutOfRange": {
-			reason:   "What the compiler could not know is checked when it is there.",
+			reason:   "A score that the compiler cannot check is checked at evaluation.",
 			policies: []*policyv1alpha1.Policy{policy("high", `score[target.metadata.name] := input.parameters.much if some target in input.targets`, parameters(map[string]any{"much": 101}))},
 			desired:  Decision{Denied: []Finding{{Policy: "high", Code: CodePolicyError}}},
 		},
 		"WrongElement": {
-			reason:   "So is what is in a set.",
+			reason:   "An element of a set is checked at evaluation.",
 			policies: []*policyv1alpha1.Policy{policy("odd", `deny contains input.parameters.finding`, parameters(map[string]any{"finding": map[string]any{"code": "A", "mesg": "no"}}))},
 			desired:  Decision{Denied: []Finding{{Policy: "odd", Code: CodePolicyError}}},
 		},

@@ -84,12 +84,12 @@ func TestPolicies(t *testing.T) {
 		path   string
 		at     string
 	}{
-		"Directory": {reason: "Of a tree, what is Rego counts.", path: tree, at: filepath.Join(tree, "scheduling/quota.rego") + ":5:51"},
-		"File":      {reason: "A file brings its tests.", path: filepath.Join(tree, "scheduling/quota.rego"), at: filepath.Join(tree, "scheduling/quota.rego") + ":5:51"},
-		"Tests":     {reason: "And tests bring what they test.", path: filepath.Join(tree, "scheduling/quota_test.rego"), at: filepath.Join(tree, "scheduling/quota.rego") + ":5:51"},
-		"Manifest":  {reason: "In a manifest it is the line of the manifest.", path: filepath.Join(one, "policy.yaml"), at: filepath.Join(one, "policy.yaml") + ":19:59"},
-		"Manifests": {reason: "Also in a directory.", path: one, at: filepath.Join(one, "policy.yaml") + ":19:59"},
-		"Bundle":    {reason: "In a bundle it is the file in it.", path: filepath.Join(packed, "bundle.tar.gz"), at: filepath.Join(packed, "bundle.tar.gz") + ":scheduling/quota.rego:5:51"},
+		"Directory": {reason: "All Rego files of a directory are read.", path: tree, at: filepath.Join(tree, "scheduling/quota.rego") + ":5:51"},
+		"File":      {reason: "A file is read with its tests.", path: filepath.Join(tree, "scheduling/quota.rego"), at: filepath.Join(tree, "scheduling/quota.rego") + ":5:51"},
+		"Tests":     {reason: "A file of tests is read with its module.", path: filepath.Join(tree, "scheduling/quota_test.rego"), at: filepath.Join(tree, "scheduling/quota.rego") + ":5:51"},
+		"Manifest":  {reason: "A position in a manifest is the manifest's line.", path: filepath.Join(one, "policy.yaml"), at: filepath.Join(one, "policy.yaml") + ":19:59"},
+		"Manifests": {reason: "A position in a manifest of a directory is the manifest's line.", path: one, at: filepath.Join(one, "policy.yaml") + ":19:59"},
+		"Bundle":    {reason: "A position in a bundle names the file in the bundle.", path: filepath.Join(packed, "bundle.tar.gz"), at: filepath.Join(packed, "bundle.tar.gz") + ":scheduling/quota.rego:5:51"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

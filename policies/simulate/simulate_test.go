@@ -88,31 +88,31 @@ func TestSimulate(t *testing.T) {
 		want                []string
 	}{
 		"Excluded": {
-			reason:     "What is excluded is no choice, and why is told.",
+			reason:     "The report names an excluded target and the reason.",
 			scheduling: avoidsA, snapshot: Snapshot{Targets: []v1alpha1.KubernetesTarget{target("a"), target("b")}},
 			objects: []*unstructured.Unstructured{deployment("web", "")},
 			want:    []string{"Deployment shop/web ok", "shop/default on b, not a, which is excluded by policy scheduling: Avoided: is avoided"},
 		},
 		"NewInPlaced": {
-			reason:     "What joins an application on an excluded target cannot go elsewhere.",
+			reason:     "An object cannot join an application on an excluded target.",
 			scheduling: avoidsA, snapshot: Snapshot{Targets: []v1alpha1.KubernetesTarget{target("a"), target("b")}, Applications: []*v1alpha2.KubernetesApplication{placed("default", "a")}},
 			objects: []*unstructured.Unstructured{deployment("web", "")},
 			want:    []string{"Deployment shop/web denied: policy scheduling: Avoided: target a: is avoided"},
 		},
 		"OldInPlaced": {
-			reason:     "What runs there already stays, with a warning.",
+			reason:     "An object that runs on an excluded target stays, with a warning.",
 			scheduling: avoidsA, snapshot: Snapshot{Targets: []v1alpha1.KubernetesTarget{target("a")}, Applications: []*v1alpha2.KubernetesApplication{placed("default", "a")}, Objects: []*unstructured.Unstructured{old}},
 			objects: []*unstructured.Unstructured{deployment("web", "")},
 			want:    []string{"Deployment shop/web ok, warned: policy scheduling: Avoided: target a: is avoided", "shop/default runs on a"},
 		},
 		"DeniedIsNoMember": {
-			reason:     "What is denied goes nowhere, and the rest goes without it.",
+			reason:     "A denied object is left out, and the others are placed.",
 			scheduling: noWeb, snapshot: Snapshot{Targets: []v1alpha1.KubernetesTarget{target("a")}},
 			objects: []*unstructured.Unstructured{deployment("web", "front"), deployment("jobs", "back")},
 			want:    []string{"Deployment shop/web denied: policy scheduling: Web: no web", "Deployment shop/jobs ok", "shop/back on a"},
 		},
 		"WhateverOrder": {
-			reason: "Namespaces and targets count, whatever the order in the file.", scheduling: updates,
+			reason: "Namespaces and targets of a file count in any order.", scheduling: updates,
 			objects: []*unstructured.Unstructured{
 				deployment("web", ""),
 				object("workload.crossplane.io/v1alpha1", "KubernetesTarget", "a", map[string]any{"spec": map[string]any{"connectionSecretRef": map[string]any{"name": "a"}}}),
@@ -121,18 +121,18 @@ func TestSimulate(t *testing.T) {
 			want: []string{"Deployment shop/web ok, warned: policy scheduling: Asked: CREATE in shop, env prod, targets 1", "KubernetesTarget shop/a ok", "Namespace shop skipped", "shop/default on a"},
 		},
 		"Update": {
-			reason: "What is there is updated.", scheduling: updates, snapshot: Snapshot{Objects: []*unstructured.Unstructured{old}},
+			reason: "An existing object is updated.", scheduling: updates, snapshot: Snapshot{Objects: []*unstructured.Unstructured{old}},
 			objects: []*unstructured.Unstructured{deployment("web", "")},
 			want:    []string{"Deployment shop/web ok, warned: policy scheduling: Asked: UPDATE in shop, env none, targets 0", "shop/default nowhere"},
 		},
 		"Spread": {
-			reason:   "Each application finds what the one before has put there.",
+			reason:   "An application counts those that were placed before.",
 			snapshot: Snapshot{Targets: []v1alpha1.KubernetesTarget{target("a"), target("b")}},
 			objects:  []*unstructured.Unstructured{deployment("x", "x"), deployment("y", "y"), deployment("z", "z")},
 			want:     []string{"Deployment shop/x ok", "Deployment shop/y ok", "Deployment shop/z ok", "shop/x on a", "shop/y on b", "shop/z on a"},
 		},
 		"Publish": {
-			reason: "A second target finds the first.", publish: onlyOne,
+			reason: "The second target of a file sees the first.", publish: onlyOne,
 			objects: []*unstructured.Unstructured{
 				object("workload.crossplane.io/v1alpha1", "KubernetesTarget", "a", map[string]any{"spec": map[string]any{"connectionSecretRef": map[string]any{"name": "a"}}}),
 				object("workload.crossplane.io/v1alpha1", "KubernetesTarget", "b", map[string]any{"spec": map[string]any{"connectionSecretRef": map[string]any{"name": "b"}}}),
@@ -140,7 +140,7 @@ func TestSimulate(t *testing.T) {
 			want: []string{"KubernetesTarget shop/a ok", "KubernetesTarget shop/b denied: policy publish: Second: there is one"},
 		},
 		"Resource": {
-			reason: "A resource of its own is asked about by its template.", scheduling: noWeb,
+			reason: "A handwritten resource is checked by its template.", scheduling: noWeb,
 			snapshot: Snapshot{Targets: []v1alpha1.KubernetesTarget{target("a")}},
 			objects: []*unstructured.Unstructured{object("workload.crossplane.io/v1alpha1", "KubernetesApplicationResource", "r", map[string]any{
 				"spec": map[string]any{"template": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "shop"}}},

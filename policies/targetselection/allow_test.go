@@ -43,11 +43,11 @@ func TestDecideAllowed(t *testing.T) {
 		items  []policies.AllowItem
 		want   Decision
 	}{
-		"All":        {reason: "What all let in goes where there is least.", items: []policies.AllowItem{item("Service", "shop")}, want: Decision{Target: "shop"}},
-		"Kind":       {reason: "A kind is kept out.", items: []policies.AllowItem{item("Secret", "shop")}, want: Decision{Target: "shop", Exclusions: []Exclusion{{"services", noSecret}}}},
-		"Namespace":  {reason: "A namespace is kept out.", items: []policies.AllowItem{item("Service", "blog")}, want: Decision{Target: "services", Exclusions: []Exclusion{{"shop", noNamespace("blog")}}}},
-		"OneOfTwo":   {reason: "All of an application runs on one target.", items: []policies.AllowItem{item("Service", "blog"), item("Secret", "shop")}, want: Decision{Target: "open", Exclusions: []Exclusion{{"services", noSecret}, {"shop", noNamespace("blog")}}}},
-		"Everywhere": {reason: "And may run on none.", items: []policies.AllowItem{item("Service", "kube-system")}, want: Decision{Exclusions: []Exclusion{{"open", noNamespace("kube-system")}, {"services", noNamespace("kube-system")}, {"shop", noNamespace("kube-system")}}}},
+		"All":        {reason: "Among the targets that allow all items, the least loaded one is selected.", items: []policies.AllowItem{item("Service", "shop")}, want: Decision{Target: "shop"}},
+		"Kind":       {reason: "A target that denies the kind is excluded.", items: []policies.AllowItem{item("Secret", "shop")}, want: Decision{Target: "shop", Exclusions: []Exclusion{{"services", noSecret}}}},
+		"Namespace":  {reason: "A target that denies the namespace is excluded.", items: []policies.AllowItem{item("Service", "blog")}, want: Decision{Target: "services", Exclusions: []Exclusion{{"shop", noNamespace("blog")}}}},
+		"OneOfTwo":   {reason: "Each item must be allowed, because an application runs on one target.", items: []policies.AllowItem{item("Service", "blog"), item("Secret", "shop")}, want: Decision{Target: "open", Exclusions: []Exclusion{{"services", noSecret}, {"shop", noNamespace("blog")}}}},
+		"Everywhere": {reason: "No target is selected if none allows all items.", items: []policies.AllowItem{item("Service", "kube-system")}, want: Decision{Exclusions: []Exclusion{{"open", noNamespace("kube-system")}, {"services", noNamespace("kube-system")}, {"shop", noNamespace("kube-system")}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -73,22 +73,22 @@ func TestSurroundings(t *testing.T) {
 		want      string // the target, or the reason why there is none
 	}{
 		"Fewest": {
-			reason: "What is on targets already counts, whoever's it is.", app: app(), want: "b",
+			reason: "All resources on a target count as its load.", app: app(), want: "b",
 			targets:   []v1alpha1.KubernetesTarget{target("a", nil), target("b", nil)},
 			resources: []v1alpha1.KubernetesApplicationResource{resource("x", "other", "a", shop)},
 		},
-		"Selector":    {reason: "An application selects.", app: selective, targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a wants env=prod, has no label env"},
-		"Taint":       {reason: "And is kept away.", app: app(), targets: []v1alpha1.KubernetesTarget{tainted}, want: "0 of 1 targets match: gpu has a taint that is not tolerated: gpu:NoSchedule"},
-		"Tolerates":   {reason: "Unless it tolerates that.", app: tolerant, targets: []v1alpha1.KubernetesTarget{tainted}, want: "gpu"},
-		"Template":    {reason: "What it will send counts.", app: app(shop, system), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
-		"Portico":     {reason: "Portico's namespace is left alone on targets too.", app: app(portico), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a does not allow namespace portico-system; its spec.allow.namespaces would have to list it"},
-		"Scope":       {reason: "So is what is above namespaces.", app: app(role), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: `0 of 1 targets match: a does not allow ClusterRole.rbac.authorization.k8s.io; its spec.allow.kinds would have to list {group: "rbac.authorization.k8s.io", kind: ClusterRole}`},
-		"Member":      {reason: "What its members send counts.", app: app(), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, resources: []v1alpha1.KubernetesApplicationResource{resource("x", "web", "", system)}, want: "0 of 1 targets match: a does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
-		"NoMember":    {reason: "What others send does not.", app: app(), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, resources: []v1alpha1.KubernetesApplicationResource{resource("x", "other", "", system), resource("y", "", "", system)}, want: "a"},
-		"Leaves":      {reason: "What is to leave goes elsewhere.", app: app(), leave: "a", targets: []v1alpha1.KubernetesTarget{target("a", nil), target("b", nil)}, want: "b"},
-		"LeavesFirst": {reason: "One move after the other.", app: app(), leave: "b", targets: []v1alpha1.KubernetesTarget{target("b", nil), target("c", nil)}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 2 targets match: b is the target to leave; c has to wait until all resources have left a"},
-		"Alone":       {reason: "A resource of its own tolerates by its annotation.", resource: &alone, targets: []v1alpha1.KubernetesTarget{tainted}, want: "gpu"},
-		"AloneLeaves": {reason: "And leaves by itself.", resource: &alone, leave: "gpu", targets: []v1alpha1.KubernetesTarget{tainted}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 1 targets match: gpu is the target to leave"},
+		"Selector":    {reason: "The application's selector must match.", app: selective, targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a wants env=prod, has no label env"},
+		"Taint":       {reason: "A taint excludes a target.", app: app(), targets: []v1alpha1.KubernetesTarget{tainted}, want: "0 of 1 targets match: gpu has a taint that is not tolerated: gpu:NoSchedule"},
+		"Tolerates":   {reason: "A tolerated taint does not exclude a target.", app: tolerant, targets: []v1alpha1.KubernetesTarget{tainted}, want: "gpu"},
+		"Template":    {reason: "The objects of templates must be allowed.", app: app(shop, system), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
+		"Portico":     {reason: "Portico's namespace is not allowed on targets.", app: app(portico), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: "0 of 1 targets match: a does not allow namespace portico-system; its spec.allow.namespaces would have to list it"},
+		"Scope":       {reason: "Cluster-scoped kinds are not allowed by default.", app: app(role), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, want: `0 of 1 targets match: a does not allow ClusterRole.rbac.authorization.k8s.io; its spec.allow.kinds would have to list {group: "rbac.authorization.k8s.io", kind: ClusterRole}`},
+		"Member":      {reason: "The objects of members must be allowed.", app: app(), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, resources: []v1alpha1.KubernetesApplicationResource{resource("x", "web", "", system)}, want: "0 of 1 targets match: a does not allow namespace kube-system; its spec.allow.namespaces would have to list it"},
+		"NoMember":    {reason: "The objects of other applications do not count.", app: app(), targets: []v1alpha1.KubernetesTarget{target("a", nil)}, resources: []v1alpha1.KubernetesApplicationResource{resource("x", "other", "", system), resource("y", "", "", system)}, want: "a"},
+		"Leaves":      {reason: "The target to leave is excluded.", app: app(), leave: "a", targets: []v1alpha1.KubernetesTarget{target("a", nil), target("b", nil)}, want: "b"},
+		"LeavesFirst": {reason: "A move has to finish before the next one begins.", app: app(), leave: "b", targets: []v1alpha1.KubernetesTarget{target("b", nil), target("c", nil)}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 2 targets match: b is the target to leave; c has to wait until all resources have left a"},
+		"Alone":       {reason: "A handwritten resource has its tolerations in an annotation.", resource: &alone, targets: []v1alpha1.KubernetesTarget{tainted}, want: "gpu"},
+		"AloneLeaves": {reason: "A handwritten resource moves by itself.", resource: &alone, leave: "gpu", targets: []v1alpha1.KubernetesTarget{tainted}, resources: []v1alpha1.KubernetesApplicationResource{moving}, want: "0 of 1 targets match: gpu is the target to leave"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -59,9 +59,9 @@ func TestLoad(t *testing.T) {
 		load   map[string]int // by target of namespace a
 		placed map[string]int
 	}{
-		"Nothing": {reason: "A target without anything has none.", do: func(*Load) {}, load: map[string]int{"eu": 0, "us": 0}},
+		"Nothing": {reason: "An unused target has load 0.", do: func(*Load) {}, load: map[string]int{"eu": 0, "us": 0}},
 		"Resources": {
-			reason: "Resources count where they are.",
+			reason: "A resource counts for its target.",
 			do: func(l *Load) {
 				l.SetResource(loadResource("a", "1", "", "eu", ""))
 				l.SetResource(loadResource("a", "2", "", "us", "eu"))
@@ -78,7 +78,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 1, "us": 0}, placed: map[string]int{"eu": 1},
 		},
 		"Moves": {
-			reason: "A resource that moved counts where it is.",
+			reason: "A resource that moved counts for its new target.",
 			do: func(l *Load) {
 				l.SetResource(loadResource("a", "1", "", "eu", ""))
 				l.SetResource(loadResource("a", "1", "", "us", ""))
@@ -86,7 +86,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 0, "us": 1}, placed: map[string]int{"us": 1},
 		},
 		"Deleted": {
-			reason: "Neither resource nor application counts when it is gone.",
+			reason: "A deleted resource or application does not count.",
 			do: func(l *Load) {
 				l.SetApplication(loadApplication("shop", "1", "eu", 2))
 				l.SetResource(loadResource("a", "1", "shop", "eu", ""))
@@ -96,7 +96,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 0, "us": 0},
 		},
 		"Members": {
-			reason: "All of an application goes to its target, also what is not there yet.",
+			reason: "All resources of an application count for the application's target, including those without a target.",
 			do: func(l *Load) {
 				l.SetResource(loadResource("a", "1", "shop", "eu", ""))
 				l.SetResource(loadResource("a", "2", "shop", "", ""))
@@ -105,12 +105,12 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 0, "us": 2}, placed: map[string]int{"eu": 1},
 		},
 		"Templates": {
-			reason: "Nor need its resources exist yet.",
+			reason: "The templates of an application count before their resources exist.",
 			do:     func(l *Load) { l.SetApplication(loadApplication("shop", "1", "us", 7)) },
 			load:   map[string]int{"eu": 0, "us": 7},
 		},
 		"OneCluster": {
-			reason: "A cluster's load is of all namespaces that publish it.",
+			reason: "The load of a cluster is the sum over all namespaces with a target for it.",
 			do: func(l *Load) {
 				l.SetTarget(loadTarget("a", "eu", "cluster-1"))
 				l.SetTarget(loadTarget("b", "other-name", "cluster-1"))
@@ -120,7 +120,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 2, "us": 0}, placed: map[string]int{"eu": 1},
 		},
 		"ClusterKnownLater": {
-			reason: "Which cluster it is may be known later, and change.",
+			reason: "A target's cluster may become known later, and may change.",
 			do: func(l *Load) {
 				l.SetResource(loadResource("b", "1", "", "b", ""))
 				l.SetResource(loadResource("c", "1", "", "c", ""))
@@ -134,12 +134,12 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 0, "us": 1},
 		},
 		"Assumed": {
-			reason: "What was decided counts before anything shows it.",
+			reason: "A decision counts before an event confirms it.",
 			do:     func(l *Load) { choose(l, shop, "eu") },
 			load:   map[string]int{"eu": 1, "us": 0},
 		},
 		"Forgotten": {
-			reason: "What could not be written does not.",
+			reason: "A decision that was not written does not count.",
 			do: func(l *Load) {
 				choose(l, shop, "eu")
 				l.ForgetAssumed(shop)
@@ -147,7 +147,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 0, "us": 0},
 		},
 		"OldEvent": {
-			reason: "An event from before the write does not end an assumption.",
+			reason: "An event older than the write does not end an assumption.",
 			do: func(l *Load) {
 				choose(l, shop, "eu")
 				l.RecordWrite(shop, "10")
@@ -156,7 +156,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 3, "us": 0},
 		},
 		"Confirmed": {
-			reason: "The event that shows it does, and what it shows counts.",
+			reason: "An event newer than the write ends an assumption, and its content counts.",
 			do: func(l *Load) {
 				choose(l, shop, "eu")
 				l.RecordWrite(shop, "10")
@@ -165,7 +165,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 0, "us": 3},
 		},
 		"ConfirmedFirst": {
-			reason: "The event may come before the answer to the write.",
+			reason: "The event may arrive before the answer to the write.",
 			do: func(l *Load) {
 				choose(l, shop, "eu")
 				l.SetApplication(loadApplication("shop", "10", "eu", 3))
@@ -175,7 +175,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 0, "us": 3},
 		},
 		"DeletedFirst": {
-			reason: "Nothing is assumed of what was deleted meanwhile.",
+			reason: "Nothing is assumed of a deleted application.",
 			do: func(l *Load) {
 				choose(l, shop, "eu")
 				l.DeleteApplication("a", "shop")
@@ -184,7 +184,7 @@ func TestLoad(t *testing.T) {
 			load: map[string]int{"eu": 0, "us": 0},
 		},
 		"Alone": {
-			reason: "A resource of no application is assumed and confirmed in the same way.",
+			reason: "A resource without an application is assumed and confirmed in the same way.",
 			do: func(l *Load) {
 				l.SetResource(loadResource("a", "alone", "", "", ""))
 				choose(l, alone, "us")

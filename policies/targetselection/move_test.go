@@ -27,14 +27,14 @@ func TestRelocate(t *testing.T) {
 		to       string
 		want     *v1alpha1.KubernetesApplicationResource // nil if nothing changes
 	}{
-		"First":    {reason: "What runs nowhere leaves nothing.", resource: on("", ""), to: "a", want: on("a", "")},
-		"There":    {reason: "What is there need not move.", resource: on("a", ""), to: "a"},
-		"Moves":    {reason: "What moves is known to be on both.", resource: on("a", ""), to: "b", want: on("b", "a")},
-		"UnderWay": {reason: "The same move is not another one.", resource: on("b", "a"), to: "b"},
-		"Back":     {reason: "It can turn back on the way, and leaves what it went to.", resource: on("b", "a"), to: "a", want: on("a", "b")},
-		"Third":    {reason: "It would forget that something of it is on the first.", resource: on("b", "a"), to: "c"},
-		"Released": {reason: "The one it went to was released; what it left it still leaves.", resource: on("", "a"), to: "c", want: on("c", "a")},
-		"Returns":  {reason: "And when that one is chosen, it has nothing to leave.", resource: on("", "a"), to: "a", want: on("a", "")},
+		"First":    {reason: "An object without a target leaves none.", resource: on("", ""), to: "a", want: on("a", "")},
+		"There":    {reason: "An object on the target does not move.", resource: on("a", ""), to: "a"},
+		"Moves":    {reason: "An object that moves is on both targets.", resource: on("a", ""), to: "b", want: on("b", "a")},
+		"UnderWay": {reason: "The same target again changes nothing.", resource: on("b", "a"), to: "b"},
+		"Back":     {reason: "An object can turn back, and then leaves the target it moved to.", resource: on("b", "a"), to: "a", want: on("a", "b")},
+		"Third":    {reason: "A third target would make the object forget the first.", resource: on("b", "a"), to: "c"},
+		"Released": {reason: "After the release of its target an object still leaves the earlier one.", resource: on("", "a"), to: "c", want: on("c", "a")},
+		"Returns":  {reason: "If the earlier target is selected again, the object leaves none.", resource: on("", "a"), to: "a", want: on("a", "")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,9 +66,9 @@ func TestLeaving(t *testing.T) {
 		members []v1alpha1.KubernetesApplicationResource
 		want    map[string]string
 	}{
-		"Settled":  {reason: "Any other will do.", from: "a", members: []v1alpha1.KubernetesApplicationResource{*on("a", "")}, want: map[string]string{"a": "is the target to leave"}},
-		"UnderWay": {reason: "Only the way back is open.", from: "b", members: []v1alpha1.KubernetesApplicationResource{*on("b", ""), *on("b", "a")}, want: map[string]string{"b": "is the target to leave", "c": wait}},
-		"Deleted":  {reason: "What is being deleted goes by itself.", from: "b", members: []v1alpha1.KubernetesApplicationResource{*gone}, want: map[string]string{"b": "is the target to leave"}},
+		"Settled":  {reason: "An object that does not move may go to any other target.", from: "a", members: []v1alpha1.KubernetesApplicationResource{*on("a", "")}, want: map[string]string{"a": "is the target to leave"}},
+		"UnderWay": {reason: "An object that moves can only turn back.", from: "b", members: []v1alpha1.KubernetesApplicationResource{*on("b", ""), *on("b", "a")}, want: map[string]string{"b": "is the target to leave", "c": wait}},
+		"Deleted":  {reason: "An object that is being deleted does not count.", from: "b", members: []v1alpha1.KubernetesApplicationResource{*gone}, want: map[string]string{"b": "is the target to leave"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,17 +15,17 @@ func TestNeedsReconcile(t *testing.T) {
 		change func(*v1alpha1.KubernetesApplicationResource)
 		want   bool
 	}{
-		"Status":  {reason: "Our own report asks for nothing.", change: func(r *v1alpha1.KubernetesApplicationResource) { r.Status.State = v1alpha1.StateSubmitted }},
-		"Version": {reason: "Nor does any other write by itself.", change: func(r *v1alpha1.KubernetesApplicationResource) { r.ResourceVersion = "2" }},
-		"Spec":    {reason: "A new generation does.", change: func(r *v1alpha1.KubernetesApplicationResource) { r.Generation = 2 }, want: true},
-		"Deletion": {reason: "So does the end.", change: func(r *v1alpha1.KubernetesApplicationResource) {
+		"Status":  {reason: "A change of status does not enqueue the resource.", change: func(r *v1alpha1.KubernetesApplicationResource) { r.Status.State = v1alpha1.StateSubmitted }},
+		"Version": {reason: "A new resource version alone does not enqueue the resource.", change: func(r *v1alpha1.KubernetesApplicationResource) { r.ResourceVersion = "2" }},
+		"Spec":    {reason: "A new generation enqueues the resource.", change: func(r *v1alpha1.KubernetesApplicationResource) { r.Generation = 2 }, want: true},
+		"Deletion": {reason: "A deletion enqueues the resource.", change: func(r *v1alpha1.KubernetesApplicationResource) {
 			r.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
 		}, want: true},
-		"Orphaned": {reason: "And that its owner let go of it.", change: func(r *v1alpha1.KubernetesApplicationResource) { r.OwnerReferences = nil }, want: true},
-		"Foreground": {reason: "And how it is being deleted.", change: func(r *v1alpha1.KubernetesApplicationResource) {
+		"Orphaned": {reason: "The loss of its owner enqueues the resource.", change: func(r *v1alpha1.KubernetesApplicationResource) { r.OwnerReferences = nil }, want: true},
+		"Foreground": {reason: "Foreground deletion enqueues the resource.", change: func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Finalizers = []string{metav1.FinalizerDeleteDependents}
 		}, want: true},
-		"Counted": {reason: "And that the hub counted on, which the target has seen.", change: func(r *v1alpha1.KubernetesApplicationResource) {
+		"Counted": {reason: "A new number of its content enqueues the resource.", change: func(r *v1alpha1.KubernetesApplicationResource) {
 			metav1.SetMetaDataAnnotation(&r.ObjectMeta, v1alpha1.HubGenerationAnnotation, "7")
 		}, want: true},
 	}

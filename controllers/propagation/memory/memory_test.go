@@ -13,32 +13,32 @@ func TestRevertBackoff(t *testing.T) {
 		want    time.Duration
 	}{
 		"Never": {
-			reason: "The first change is changed back at once.",
+			reason: "The first change is reverted at once.",
 		},
 		"Once": {
-			reason:  "So is a second, soon after.",
+			reason:  "The second change is reverted at once, even soon after.",
 			reverts: []time.Duration{time.Millisecond},
 		},
 		"Twice": {
-			reason:  "Then somebody is at it, and is met less often.",
+			reason:  "The third change is reverted after a delay.",
 			reverts: []time.Duration{2 * time.Second, 250 * time.Millisecond},
 			want:    750 * time.Millisecond,
 		},
 		"Again": {
-			reason:  "The longer it goes on, the less.",
+			reason:  "The delay grows with each change.",
 			reverts: []time.Duration{9 * time.Second, 8 * time.Second, 6 * time.Second, 0},
 			want:    4 * time.Second,
 		},
 		"Waited": {
-			reason:  "What was waited for is over.",
+			reason:  "The delay has passed.",
 			reverts: []time.Duration{3 * time.Second, time.Second},
 		},
 		"Peace": {
-			reason:  "After the longest interval the count begins anew.",
+			reason:  "After the longest delay the count starts again.",
 			reverts: []time.Duration{time.Hour, time.Hour, time.Hour, time.Second},
 		},
 		"Endless": {
-			reason:  "There is a limit.",
+			reason:  "The delay is limited.",
 			reverts: make([]time.Duration, 100),
 			want:    maxRevertBackoff,
 		},

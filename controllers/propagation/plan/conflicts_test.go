@@ -52,32 +52,32 @@ func TestResolveConflicts(t *testing.T) {
 		want   outcome
 	}{
 		"ByHand": {
-			reason: "What somebody changed by hand is changed back.", fields: []string{imagePath},
+			reason: "A manual change is reverted.", fields: []string{imagePath},
 			owners: []metav1.ManagedFieldsEntry{ours, managed("kubectl-edit", update, "", image)},
 			want:   outcome{Forced: true, Replicas: true},
 		},
 		"Autoscaled": {
-			reason: "An autoscaler keeps what it scales.", fields: []string{".spec.replicas"},
+			reason: "The replicas that an autoscaler set are kept.", fields: []string{".spec.replicas"},
 			owners: []metav1.ManagedFieldsEntry{managed("kube-controller-manager", update, "scale", replicas)},
 			want:   outcome{Forced: true, Left: `.spec.replicas, managed by "kube-controller-manager"`},
 		},
 		"ScaledByHand": {
-			reason: "A person who scales is no autoscaler.", fields: []string{".spec.replicas"},
+			reason: "Replicas that a user set are reverted.", fields: []string{".spec.replicas"},
 			owners: []metav1.ManagedFieldsEntry{managed("kubectl", update, "scale", replicas)},
 			want:   outcome{Forced: true, Replicas: true},
 		},
 		"Applied": {
-			reason: "Who applies a field is not overruled, and named.", fields: []string{imagePath},
+			reason: "A field that another manager applies is a conflict.", fields: []string{imagePath},
 			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image)},
 			want:   outcome{Forced: true, Replicas: true, Conflicts: imagePath + `, managed by "flux"`},
 		},
 		"Mixed": {
-			reason: "One of each: the conflict decides.", fields: []string{imagePath, ".spec.replicas"},
+			reason: "Conflicts and fields of autoscalers are returned separately.", fields: []string{imagePath, ".spec.replicas"},
 			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image), managed("keda", update, "scale", replicas), managed("kubectl-edit", update, "", image)},
 			want:   outcome{Forced: true, Conflicts: imagePath + `, managed by "flux"`, Left: `.spec.replicas, managed by "keda"`},
 		},
 		"Elsewhere": {
-			reason: "What is not in the way is nobody's business.", fields: []string{".spec.replicas"},
+			reason: "Other managers' fields that Portico does not set are ignored.", fields: []string{".spec.replicas"},
 			owners: []metav1.ManagedFieldsEntry{managed("flux", apply, "", image), managed("odd", update, "", `{`)},
 			want:   outcome{Forced: true, Replicas: true},
 		},
@@ -129,9 +129,9 @@ func TestApplyRequestForce(t *testing.T) {
 		value  string
 		want   bool
 	}{
-		"Owned":     {reason: "The annotation takes fields of an object that is ours.", state: Drifted, value: "true", want: true},
-		"OtherText": {reason: "No other value does.", state: Drifted, value: "yes"},
-		"Absent":    {reason: "An object that was created meanwhile is not ours.", state: Absent, value: "true"},
+		"Owned":     {reason: "The annotation takes over fields of an object of this resource.", state: Drifted, value: "true", want: true},
+		"OtherText": {reason: "Another value of the annotation has no effect.", state: Drifted, value: "yes"},
+		"Absent":    {reason: "The annotation does not take over an object that was created meanwhile.", state: Absent, value: "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resource := &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.ForceAnnotation: tc.value}}

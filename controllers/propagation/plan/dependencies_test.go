@@ -44,7 +44,7 @@ func TestContentOf(t *testing.T) {
 			want:   map[string]any{"data": map[string]any{"a": "b"}, "binaryData": map[string]any{"c": "AA=="}},
 		},
 		"Token": {
-			reason: "What opens the hub stays on the hub.",
+			reason: "A token of the hub is not sent.",
 			source: &corev1.Secret{ObjectMeta: metadata, Type: corev1.SecretTypeServiceAccountToken},
 			want:   map[string]any{"type": "kubernetes.io/service-account-token"}, kept: true,
 		},

@@ -72,19 +72,19 @@ func TestDesired(t *testing.T) {
 		reason, template, want string
 	}{
 		"Marked": {
-			reason:   "Every object says whose it is.",
+			reason:   "Each object has labels and annotations that name its resource.",
 			template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, labels: {app: web}, annotations: {note: mine}}, data: {a: b}}`,
 			want:     want,
 		},
 		"Claimed": {
-			reason: "Nobody passes for another's, whatever the template says.",
+			reason: "The template cannot name another resource.",
 			template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, labels: {app: web, workload.crossplane.io/hub-namespace: team-b, workload.crossplane.io/managed-by: hub-2}, annotations: {
   note: mine, workload.crossplane.io/applied: "1", kubernetesapplicationresource.workload.crossplane.io/namespace: team-b,
   kubernetesapplicationresource.workload.crossplane.io/name: other, kubernetesapplicationresource.workload.crossplane.io/uid: u2}}, data: {a: b}}`,
 			want: want,
 		},
 		"Exported": {
-			reason: "What another cluster wrote is not sent.",
+			reason: "Fields that a cluster sets are not sent.",
 			template: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop, uid: x, resourceVersion: "1", generation: 2, creationTimestamp: null, finalizers: [a/b],
   ownerReferences: [], managedFields: [], labels: {app: web}, annotations: {note: mine}}, data: {a: b}, status: {x: y}}`,
 			want: want,

@@ -14,22 +14,22 @@ func TestDifferences(t *testing.T) {
 		desired, observed string
 		want              []string
 	}{
-		"Same":          {reason: "Nothing differs.", desired: `{a: 1, b: [x], c: {d: true}}`, observed: `{a: 1, b: [x], c: {d: true}}`},
-		"Defaults":      {reason: "What the target filled in is no difference.", desired: `{containers: [{name: web}]}`, observed: `{containers: [{name: web, imagePullPolicy: Always}], dnsPolicy: ClusterFirst}`},
-		"Numbers":       {reason: "A number is a number however it is written.", desired: `{a: 1.0}`, observed: `{a: 1}`},
-		"NumberAndText": {reason: "A number is no text.", desired: `{a: 1}`, observed: `{a: "1"}`, want: []string{".a"}},
-		"Null":          {reason: "To ask for nothing is to ask for nothing.", desired: `{a: null}`, observed: `{a: 1}`},
-		"Absent":        {reason: "Everything that is missing is named, in order.", desired: `{c: {d: 1, a: x}, b: y}`, observed: `{}`, want: []string{".b", ".c.a", ".c.d"}},
-		"EmptyMap":      {reason: "An empty map may be dropped.", desired: `{emptyDir: {}, list: []}`, observed: `{}`},
-		"OtherShape":    {reason: "A map is no list, nor text.", desired: `{a: {b: 1}, c: [1]}`, observed: `{a: x, c: x}`, want: []string{".a", ".c"}},
-		"ItemAdded":     {reason: "An item that others put into a list of named items is theirs, wherever they put it.", desired: `{containers: [{name: web, image: a}]}`, observed: `{containers: [{name: mesh}, {name: web, image: a}]}`},
-		"ItemChanged":   {reason: "An item is found by its name.", desired: `{containers: [{name: a, image: x}, {name: b, image: y}]}`, observed: `{containers: [{name: b, image: z}, {name: a, image: x}]}`, want: []string{".containers[name=b].image"}},
-		"ItemGone":      {reason: "So it is missed.", desired: `{containers: [{name: a}, {name: b}]}`, observed: `{containers: [{name: a}]}`, want: []string{".containers[name=b]"}},
-		"TwoProtocols":  {reason: "A port is a number and a protocol.", desired: `{ports: [{port: 53, protocol: UDP, nodePort: 1}, {port: 53, protocol: TCP, nodePort: 2}]}`, observed: `{ports: [{port: 53, protocol: TCP, nodePort: 2}, {port: 53, protocol: UDP, nodePort: 1}]}`},
-		"Unnamed":       {reason: "A list of texts is told whole: one may say what the next is.", desired: `{args: [a, b]}`, observed: `{args: [b, a]}`, want: []string{".args"}},
-		"UnnamedItems":  {reason: "Items without a name are told by their place.", desired: `{rules: [{x: 1}, {x: 2}]}`, observed: `{rules: [{x: 1}, {x: 3}]}`, want: []string{".rules[1].x"}},
-		"UnnamedMore":   {reason: "One more is one too many.", desired: `{args: [a]}`, observed: `{args: [a, b]}`, want: []string{".args"}},
-		"SameName":      {reason: "Names that do not tell items apart are not used.", desired: `{rules: [{name: a, x: 1}, {name: a, x: 2}]}`, observed: `{rules: [{name: a, x: 1}, {name: a, x: 3}]}`, want: []string{".rules[1].x"}},
+		"Same":          {reason: "Equal objects have no difference.", desired: `{a: 1, b: [x], c: {d: true}}`, observed: `{a: 1, b: [x], c: {d: true}}`},
+		"Defaults":      {reason: "Defaults of the target are no difference.", desired: `{containers: [{name: web}]}`, observed: `{containers: [{name: web, imagePullPolicy: Always}], dnsPolicy: ClusterFirst}`},
+		"Numbers":       {reason: "Equal numbers in different notations are no difference.", desired: `{a: 1.0}`, observed: `{a: 1}`},
+		"NumberAndText": {reason: "A number and a text differ.", desired: `{a: 1}`, observed: `{a: "1"}`, want: []string{".a"}},
+		"Null":          {reason: "A desired null is no difference.", desired: `{a: null}`, observed: `{a: 1}`},
+		"Absent":        {reason: "All missing fields are named in order.", desired: `{c: {d: 1, a: x}, b: y}`, observed: `{}`, want: []string{".b", ".c.a", ".c.d"}},
+		"EmptyMap":      {reason: "The target may drop an empty map.", desired: `{emptyDir: {}, list: []}`, observed: `{}`},
+		"OtherShape":    {reason: "A map differs from a list and from a text.", desired: `{a: {b: 1}, c: [1]}`, observed: `{a: x, c: x}`, want: []string{".a", ".c"}},
+		"ItemAdded":     {reason: "An added item of a keyed list is no difference at any position.", desired: `{containers: [{name: web, image: a}]}`, observed: `{containers: [{name: mesh}, {name: web, image: a}]}`},
+		"ItemChanged":   {reason: "An item of a keyed list is found by its key.", desired: `{containers: [{name: a, image: x}, {name: b, image: y}]}`, observed: `{containers: [{name: b, image: z}, {name: a, image: x}]}`, want: []string{".containers[name=b].image"}},
+		"ItemGone":      {reason: "A missing item of a keyed list is named by its key.", desired: `{containers: [{name: a}, {name: b}]}`, observed: `{containers: [{name: a}]}`, want: []string{".containers[name=b]"}},
+		"TwoProtocols":  {reason: "The key of a port is its number and its protocol.", desired: `{ports: [{port: 53, protocol: UDP, nodePort: 1}, {port: 53, protocol: TCP, nodePort: 2}]}`, observed: `{ports: [{port: 53, protocol: TCP, nodePort: 2}, {port: 53, protocol: UDP, nodePort: 1}]}`},
+		"Unnamed":       {reason: "A list of texts is compared as a whole, because one text may explain the next.", desired: `{args: [a, b]}`, observed: `{args: [b, a]}`, want: []string{".args"}},
+		"UnnamedItems":  {reason: "Items without a key are compared by position.", desired: `{rules: [{x: 1}, {x: 2}]}`, observed: `{rules: [{x: 1}, {x: 3}]}`, want: []string{".rules[1].x"}},
+		"UnnamedMore":   {reason: "An added item of a list without keys is a difference.", desired: `{args: [a]}`, observed: `{args: [a, b]}`, want: []string{".args"}},
+		"SameName":      {reason: "Keys that are not unique are not used.", desired: `{rules: [{name: a, x: 1}, {name: a, x: 2}]}`, observed: `{rules: [{name: a, x: 1}, {name: a, x: 3}]}`, want: []string{".rules[1].x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

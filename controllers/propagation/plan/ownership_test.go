@@ -31,23 +31,23 @@ func TestAdopts(t *testing.T) {
 		want   State
 		hint   string
 	}{
-		"Unasked":       {reason: "It is left alone, and the way in is told.", change: bare, want: Foreign, hint: "adopt=IfUnowned"},
-		"Unowned":       {reason: "It is taken if that is asked for.", adopt: v1alpha1.AdoptIfUnowned, change: bare, want: Adoptable},
-		"UnownedForced": {reason: "Force is more than that.", adopt: v1alpha1.AdoptForce, change: bare, want: Adoptable},
-		"Unmarked":      {reason: "What was ours, and has no marks, is ours.", had: true, change: bare, want: Drifted},
-		"Others":        {reason: "Another resource's is not unowned.", adopt: v1alpha1.AdoptIfUnowned, change: others, want: Foreign, hint: "adopt=Force"},
-		"OthersForced":  {reason: "It is taken by force only.", adopt: v1alpha1.AdoptForce, change: others, want: Adoptable},
-		"Lost":          {reason: "What was taken from here is not taken back by itself: two that insist would fight.", adopt: v1alpha1.AdoptForce, had: true, change: others, want: Foreign, hint: "remove the annotation"},
-		"Controlled":    {reason: "A controller there would fight for it, or delete it.", adopt: v1alpha1.AdoptForce, change: func(o *unstructured.Unstructured) { bare(o); owned(o) }, want: Foreign, hint: "cannot be adopted"},
-		"Going": {reason: "What is being deleted is not worth having.", adopt: v1alpha1.AdoptForce, change: func(o *unstructured.Unstructured) {
+		"Unasked":       {reason: "An unowned object is foreign, and the hint names the annotation.", change: bare, want: Foreign, hint: "adopt=IfUnowned"},
+		"Unowned":       {reason: "An unowned object can be adopted with IfUnowned.", adopt: v1alpha1.AdoptIfUnowned, change: bare, want: Adoptable},
+		"UnownedForced": {reason: "An unowned object can be adopted with Force.", adopt: v1alpha1.AdoptForce, change: bare, want: Adoptable},
+		"Unmarked":      {reason: "An object that lost its labels still belongs to the resource.", had: true, change: bare, want: Drifted},
+		"Others":        {reason: "An object of another resource cannot be adopted with IfUnowned.", adopt: v1alpha1.AdoptIfUnowned, change: others, want: Foreign, hint: "adopt=Force"},
+		"OthersForced":  {reason: "An object of another resource can be adopted with Force.", adopt: v1alpha1.AdoptForce, change: others, want: Adoptable},
+		"Lost":          {reason: "An object that another resource took is not taken back. Two resources with Force would fight.", adopt: v1alpha1.AdoptForce, had: true, change: others, want: Foreign, hint: "remove the annotation"},
+		"Controlled":    {reason: "An object with a controller cannot be adopted, because the controller would revert the change.", adopt: v1alpha1.AdoptForce, change: func(o *unstructured.Unstructured) { bare(o); owned(o) }, want: Foreign, hint: "cannot be adopted"},
+		"Going": {reason: "An object that is being deleted cannot be adopted.", adopt: v1alpha1.AdoptForce, change: func(o *unstructured.Unstructured) {
 			bare(o)
 			now := metav1.Now()
 			o.SetDeletionTimestamp(&now)
 		}, want: Foreign, hint: "being deleted"},
-		"Malformed":    {reason: "A word that is none is as good as Never.", adopt: "force", change: others, want: Foreign, hint: "adopt=Force"},
-		"Legacy":       {reason: "Portico's predecessor made it for this resource.", change: legacy("team-a", "settings"), want: Drifted},
-		"LegacyOthers": {reason: "Or for another, which has it.", adopt: v1alpha1.AdoptIfUnowned, change: legacy("team-a", "other"), want: Foreign, hint: "adopt=Force"},
-		"LegacyOfAHub": {reason: "Where a hub is named, that counts.", change: func(o *unstructured.Unstructured) {
+		"Malformed":    {reason: "An unknown value means Never.", adopt: "force", change: others, want: Foreign, hint: "adopt=Force"},
+		"Legacy":       {reason: "An object that the older Portico made for this resource belongs to it.", change: legacy("team-a", "settings"), want: Drifted},
+		"LegacyOthers": {reason: "An object that the older Portico made for another resource is foreign.", adopt: v1alpha1.AdoptIfUnowned, change: legacy("team-a", "other"), want: Foreign, hint: "adopt=Force"},
+		"LegacyOfAHub": {reason: "The label with the hub overrides the older label.", change: func(o *unstructured.Unstructured) {
 			marks := o.GetAnnotations()
 			legacy("team-a", "settings")(o)
 			for key, value := range o.GetAnnotations() {

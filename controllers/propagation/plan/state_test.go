@@ -22,23 +22,23 @@ func TestStateOf(t *testing.T) {
 		want   State
 		owner  string // of a foreign object
 	}{
-		"InSync":   {reason: "It is as it should be.", change: func(*unstructured.Unstructured) {}, want: InSync},
-		"More":     {reason: "What others add is theirs.", change: func(o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["c"] = "d" }, want: InSync},
-		"Drifted":  {reason: "What others change is ours.", change: func(o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "c" }, want: Drifted},
-		"Outdated": {reason: "A field that was removed on the hub is still there; only the digest tells.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.AppliedAnnotation, "old") }, want: Drifted},
-		"Restored": {reason: "A hub that was restored from a backup has new UIDs, and its own objects.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceUIDAnnotation, "u0") }, want: Drifted},
-		"Unmarked": {reason: "What Portico did not make it does not touch.", change: func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, want: Foreign, owner: "an unknown owner"},
+		"InSync":   {reason: "The object is as desired.", change: func(*unstructured.Unstructured) {}, want: InSync},
+		"More":     {reason: "A field that another manager added is no drift.", change: func(o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["c"] = "d" }, want: InSync},
+		"Drifted":  {reason: "A changed field of the template is drift.", change: func(o *unstructured.Unstructured) { o.Object["data"].(map[string]any)["a"] = "c" }, want: Drifted},
+		"Outdated": {reason: "The digest reveals a field that was removed from the template.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.AppliedAnnotation, "old") }, want: Drifted},
+		"Restored": {reason: "An object with the UID from before a restore belongs to the resource.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceUIDAnnotation, "u0") }, want: Drifted},
+		"Unmarked": {reason: "An object without labels is foreign.", change: func(o *unstructured.Unstructured) { o.SetLabels(nil); o.SetAnnotations(nil) }, want: Foreign, owner: "an unknown owner"},
 		"Controlled": {
-			reason: "Who controls it is named.",
+			reason: "The message names the controller of a foreign object.",
 			change: func(o *unstructured.Unstructured) {
 				o.SetLabels(nil)
 				o.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Application", Name: "argo", Controller: new(true)}})
 			},
 			want: Foreign, owner: "Application argo on the target",
 		},
-		"OtherHub":       {reason: "So is another hub's.", change: func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{v1alpha1.ManagedByLabel: "hub-2"}) }, want: Foreign, owner: "KubernetesApplicationResource team-a/settings of another hub (hub-2)"},
-		"OtherResource":  {reason: "And another resource's.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceNameAnnotation, "other") }, want: Foreign, owner: "KubernetesApplicationResource team-a/other"},
-		"OtherNamespace": {reason: "Also of another namespace, which is another team.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceNamespaceAnnotation, "team-b") }, want: Foreign, owner: "KubernetesApplicationResource team-b/settings"},
+		"OtherHub":       {reason: "An object of another hub is foreign.", change: func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{v1alpha1.ManagedByLabel: "hub-2"}) }, want: Foreign, owner: "KubernetesApplicationResource team-a/settings of another hub (hub-2)"},
+		"OtherResource":  {reason: "An object of another resource is foreign.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceNameAnnotation, "other") }, want: Foreign, owner: "KubernetesApplicationResource team-a/other"},
+		"OtherNamespace": {reason: "An object of the same resource name in another namespace is foreign.", change: func(o *unstructured.Unstructured) { annotate(o, v1alpha1.ResourceNamespaceAnnotation, "team-b") }, want: Foreign, owner: "KubernetesApplicationResource team-b/settings"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,9 +29,9 @@ func TestTruncateStatus(t *testing.T) {
 		remote *apiextensionsv1.JSON
 		kept   bool
 	}{
-		"Small": {reason: "An ordinary status is kept.", remote: encode(map[string]any{"replicas": 3}), kept: true},
-		"Text":  {reason: "A long text is cut.", remote: encode(map[string]any{"message": strings.Repeat("x", 1<<20)}), kept: true},
-		"List":  {reason: "What has no room even so is not shown, and that is said.", remote: encode(list)},
+		"Small": {reason: "A small status is kept.", remote: encode(map[string]any{"replicas": 3}), kept: true},
+		"Text":  {reason: "A long text is truncated.", remote: encode(map[string]any{"message": strings.Repeat("x", 1<<20)}), kept: true},
+		"List":  {reason: "A status that is too long without texts is omitted, with a message.", remote: encode(list)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := &v1alpha1.KubernetesApplicationResourceStatus{}
