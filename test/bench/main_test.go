@@ -15,12 +15,12 @@ func TestParse(t *testing.T) {
 		args   []string
 		want   string // the error; empty if there is none
 	}{
-		"Nothing":    {reason: "Everything has a size that is worth a run."},
-		"Sizes":      {reason: "A quick look takes small sizes.", args: []string{"-large", "200", "-namespaces", "4", "-only", placementSection}},
-		"Zero":       {reason: "A size is at least one, whichever it is.", args: []string{"-members", "0", "-flaps", "-1"}, want: "-flaps must be at least 1\n-members must be at least 1"},
-		"Namespaces": {reason: "Every namespace has something in it.", args: []string{"-large", "10"}, want: "-namespaces must not be more than -large"},
-		"Section":    {reason: "A section that is misspelt is not measured silently.", args: []string{"-only", "burts"}, want: `invalid value "burts" for flag -only: no such section`},
-		"Arguments":  {reason: "Everything else has a flag.", args: []string{"burst"}, want: `unknown argument "burst"`},
+		"Nothing":    {reason: "All flags have defaults."},
+		"Sizes":      {reason: "Flags set smaller sizes.", args: []string{"-large", "200", "-namespaces", "4", "-only", placementSection}},
+		"Zero":       {reason: "Sizes must be at least 1.", args: []string{"-members", "0", "-flaps", "-1"}, want: "-flaps must be at least 1\n-members must be at least 1"},
+		"Namespaces": {reason: "Each namespace needs at least one object.", args: []string{"-large", "10"}, want: "-namespaces must not be more than -large"},
+		"Section":    {reason: "An unknown section is an error.", args: []string{"-only", "burts"}, want: `invalid value "burts" for flag -only: no such section`},
+		"Arguments":  {reason: "Arguments without a flag are an error.", args: []string{"burst"}, want: `unknown argument "burst"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -41,9 +41,9 @@ func TestUnevenness(t *testing.T) {
 		loads      map[string]int
 		most, mean float64
 	}{
-		"Nothing": {reason: "Nothing placed is even."},
-		"Even":    {reason: "The aim is that the two are the same.", loads: map[string]int{"a": 4, "b": 4}, most: 4, mean: 4},
-		"One":     {reason: "Targets that got nothing count.", loads: map[string]int{"a": 4}, most: 4, mean: 2},
+		"Nothing": {reason: "Without placed objects the load is even."},
+		"Even":    {reason: "The aim is that maximum and mean are equal.", loads: map[string]int{"a": 4, "b": 4}, most: 4, mean: 4},
+		"One":     {reason: "Targets without objects count.", loads: map[string]int{"a": 4}, most: 4, mean: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

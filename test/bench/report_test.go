@@ -13,11 +13,11 @@ func TestQuantile(t *testing.T) {
 		q      float64
 		want   float64
 	}{
-		"Nothing": {reason: "Nothing measured is no reason to stop.", q: 0.5},
-		"One":     {reason: "One value is every quantile.", values: []float64{7}, q: 0.99, want: 7},
+		"Nothing": {reason: "Without values the quantile is 0.", q: 0.5},
+		"One":     {reason: "One value is each quantile.", values: []float64{7}, q: 0.99, want: 7},
 		"Odd":     {reason: "The order of the rounds does not matter.", values: []float64{3, 1, 2}, q: 0.5, want: 2},
-		"Even":    {reason: "Between two values is their mean.", values: []float64{1, 2, 4, 3}, q: 0.5, want: 2.5},
-		"Last":    {reason: "The greatest is the last quantile.", values: []float64{1, 9}, q: 1, want: 9},
+		"Even":    {reason: "The median of an even count is the mean of the middle values.", values: []float64{1, 2, 4, 3}, q: 0.5, want: 2.5},
+		"Last":    {reason: "The last quantile is the maximum.", values: []float64{1, 9}, q: 1, want: 9},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -35,26 +35,26 @@ func TestRows(t *testing.T) {
 		want   string
 	}{
 		"Ratio": {
-			reason: "Rounds are compared one by one, so that a slow minute hits both sides.",
+			reason: "The ratio is computed per round, because a slow minute affects both values.",
 			add: func(r *report) {
 				r.ratio("admission", "a ÷ b", []float64{10, 5, 9}, []float64{10, 10, 10}, atLeast(0.9), "10/s, 10/s")
 			},
 			want: "| admission | a ÷ b | 0.90 (0.50–1) | ≥ 0.90 | yes | 10/s, 10/s |",
 		},
 		"Short": {
-			reason: "An aim that was missed says so.",
+			reason: "A missed aim is marked.",
 			add: func(r *report) {
 				r.ratio("admission", "a ÷ b", []float64{1}, []float64{2}, atLeast(0.9), "")
 			},
 			want: "| admission | a ÷ b | 0.50 | ≥ 0.90 | no |  |",
 		},
 		"Value": {
-			reason: "What is no ratio has a unit.",
+			reason: "A value has a unit.",
 			add:    func(r *report) { r.value("memory", "per resource", 12.34, "KiB", atMost(15), "") },
 			want:   "| memory | per resource | 12.3 KiB | ≤ 15 | yes |  |",
 		},
 		"Information": {
-			reason: "Without an aim there is nothing to meet.",
+			reason: "A value without an aim has no mark.",
 			add:    func(r *report) { r.value("latency", "p99", 123.4, "ms", nil, "") },
 			want:   "| latency | p99 | 123 ms |  |  |  |",
 		},

@@ -39,66 +39,66 @@ func deploymentRows() map[string]row {
 func generationRows() map[string]row {
 	return map[string]row{
 		"TargetCountsAhead": {
-			reason:  "All Pods of this generation are available on the target, whose own count of generations is ahead of the hub's.",
+			reason:  "All Pods of this generation are available. The target's generation is higher than the hub's.",
 			hub:     deployment(4, 3, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			kubectl: done(rolledOut), kstatus: done(ready3), helm3: done(""),
 		},
 		"TargetCountsBehind": {
-			reason:  "A copied count would never reach the hub's, and nobody would ever be done.",
+			reason:  "The target's generation is lower than the hub's. A copied generation would never reach the hub's.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 1, stamp: 4, status: counts(1, 3, 3, 3, 3, 0, available, complete)},
 			kubectl: done(rolledOut), kstatus: done(ready3), helm3: done(""),
 		},
 		"EditedOnTheHub": {
-			reason:  "The target is done with the generation before. Its copied count, being ahead, would say that this one is too.",
+			reason:  "The target completed the generation before. Its own generation is higher, and a copy of it would look complete.",
 			hub:     deployment(4, 3, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:  &observedObject{generation: 7, stamp: 3, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			kubectl: waiting(unobserved), kstatus: waiting(outdated4), helm3: waiting(outdated4h),
 		},
 		"NothingToSend": {
-			reason:   "The hub's newest generation came of something that is not the target's, such as kubectl's record of what was applied. What the target has is what this generation asks for.",
+			reason:   "The hub's newest generation changed nothing that is sent, such as an annotation of kubectl. The target is complete for it.",
 			hub:      deployment(4, 3, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:   &observedObject{generation: 7, stamp: 3, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			template: 3,
 			kubectl:  done(rolledOut), kstatus: done(ready3), helm3: done(""),
 		},
 		"AppliedNotObserved": {
-			reason:     "The target has the new spec, and its controller has not looked at it: the counts are those of the generation before.",
+			reason:     "The target has the new spec, and its controller has not observed it. The counts are of the generation before.",
 			hub:        deployment(4, 3, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:     &observedObject{generation: 8, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			remembered: 3,
 			kubectl:    waiting(unobserved), kstatus: waiting(outdated4), helm3: waiting(outdated4h),
 		},
 		"ChangedOnTheTarget": {
-			reason:     "Somebody scaled the target's copy and its controller has yet to look. Nothing changed on the hub, where what was observed stays so.",
+			reason:     "A user scaled the object on the target, and its controller has not observed this. On the hub nothing changed, so the observed generation stays.",
 			hub:        deployment(4, 3, counts(4, 3, 3, 3, 3, 0, available, complete)),
 			target:     &observedObject{generation: 8, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			remembered: 4,
 			kubectl:    done(rolledOut), kstatus: done(ready3), helm3: done(""),
 		},
 		"HubControllerWroteStatus": {
-			reason:     "The shield was away while the hub's own controller looked at an edit. That controller does not speak for the target: what it observed is taken back.",
+			reason:     "The status webhook was unavailable, and the hub's own controller observed an edit. Portico reverts this status.",
 			hub:        deployment(4, 3, counts(4, 0, 0, 0, 0, 3, unavailable, progressing)),
 			target:     &observedObject{generation: 7, stamp: 3, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			remembered: 3,
 			kubectl:    waiting(unobserved), kstatus: waiting(outdated4), helm3: waiting(outdated4h),
 		},
 		"SlowHubCache": {
-			reason:  "The target is done with an edit that the status controller has not read yet. It writes what it knows of, and is right about the rest when the edit arrives.",
+			reason:  "The target completed an edit that the status controller has not read yet. The controller writes the older generation, and corrects it when it has read the edit.",
 			hub:     deployment(4, 3, counts(4, 3, 3, 3, 3, 0, available, complete)),
 			target:  &observedObject{generation: 8, stamp: 5, status: counts(8, 3, 3, 3, 3, 0, available, complete)},
 			kubectl: done(rolledOut), kstatus: done(ready3), helm3: done(""),
 		},
 		"MarksRemovedOnTheTarget": {
-			reason:     "Somebody removed the stamp. Until it is back nobody can say what generation the status speaks of.",
+			reason:     "A user removed the annotation with the generation. Until Portico restores it, the generation of the status is unknown.",
 			hub:        deployment(4, 3, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:     &observedObject{generation: 7, status: counts(7, 3, 3, 3, 3, 0, available, complete), unstamped: true},
 			remembered: 3,
 			kubectl:    waiting(unobserved), kstatus: waiting(outdated4), helm3: waiting(outdated4h),
 		},
 		"ShadowNotMade": {
-			reason:  "The target was faster than the hub's Deployment controller. Helm 3 looks for the ReplicaSet, and waits that one moment longer.",
+			reason:  "The target was faster than the hub's Deployment controller. Helm 3 reads the ReplicaSet, and waits until it exists.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			unmade:  true,
@@ -111,7 +111,7 @@ func generationRows() map[string]row {
 func rolloutRows() map[string]row {
 	return map[string]row{
 		"FirstPodsStarting": {
-			reason:  "The first rollout has begun: Pods are made, and none is ready.",
+			reason:  "The first rollout began. No Pod is ready.",
 			hub:     deployment(1, 3, never),
 			target:  &observedObject{generation: 1, stamp: 1, status: counts(1, 3, 3, 0, 0, 3, unavailable, progressing)},
 			kubectl: waiting(`Waiting for deployment "web" rollout to finish: 0 of 3 updated replicas are available...`),
@@ -119,7 +119,7 @@ func rolloutRows() map[string]row {
 			helm3:   waiting("Deployment is not ready: default/web. 0 out of 3 expected pods are ready"),
 		},
 		"HalfUpdated": {
-			reason:  "Two of three Pods are new, and the third old one is still there.",
+			reason:  "Two of three Pods are new, and one old Pod still exists.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 4, 2, 3, 3, 1, available, progressing)},
 			kubectl: waiting(`Waiting for deployment "web" rollout to finish: 2 out of 3 new replicas have been updated...`),
@@ -127,7 +127,7 @@ func rolloutRows() map[string]row {
 			helm3:   waiting("Deployment is not ready: default/web. 1 out of 3 expected pods are ready"),
 		},
 		"OldPodsTerminating": {
-			reason:  "Every new Pod is made. Of the three that are ready one may be old, so Helm 3, which counts only new ones, is shown two.",
+			reason:  "All new Pods exist. One of the three ready Pods may be old. Helm 3 counts only new Pods, so it gets two.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 4, 3, 3, 3, 1, available, progressing)},
 			kubectl: waiting(`Waiting for deployment "web" rollout to finish: 1 old replicas are pending termination...`),
@@ -135,7 +135,7 @@ func rolloutRows() map[string]row {
 			helm3:   waiting("Deployment is not ready: default/web. 2 out of 3 expected pods are ready"),
 		},
 		"ReadyNotAvailable": {
-			reason:  "minReadySeconds are running. Helm 3 asks for ready Pods only, on any cluster.",
+			reason:  "The time of minReadySeconds is not over. Helm 3 counts ready Pods only, on any cluster.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 3, 1, 2, unavailable, progressing)},
 			kubectl: waiting(`Waiting for deployment "web" rollout to finish: 1 of 3 updated replicas are available...`),
@@ -143,7 +143,7 @@ func rolloutRows() map[string]row {
 			helm3:   done(""),
 		},
 		"AvailableNotConcluded": {
-			reason:  "All Pods are available, and the target's controller has yet to conclude it. kstatus waits for the conclusion.",
+			reason:  "All Pods are available, and the target's controller has not updated the condition. kstatus waits for the condition.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available, progressing)},
 			kubectl: done(rolledOut),
@@ -151,7 +151,7 @@ func rolloutRows() map[string]row {
 			helm3:   done(""),
 		},
 		"NoProgressDeadline": {
-			reason:  "Without a deadline the target's controller writes no Progressing condition, and nobody waits for one.",
+			reason:  "Without a deadline the target's controller writes no condition Progressing, and no tool waits for it.",
 			hub:     deployment(4, 3, never, noProgressDeadline),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available)},
 			kubectl: done(rolledOut), kstatus: done(ready3), helm3: done(""),
@@ -164,14 +164,14 @@ func failureRows() map[string]row {
 	const exceeded = `deployment "web" exceeded its progress deadline`
 	return map[string]row{
 		"BadImage": {
-			reason:  "A first rollout that cannot start fails for everyone who knows how to fail. Helm 3 waits until its timeout, on any cluster.",
+			reason:  "A first rollout with a bad image fails at the deadline. Helm 3 waits until its timeout, on any cluster.",
 			hub:     deployment(1, 3, never),
 			target:  &observedObject{generation: 1, stamp: 1, status: counts(1, 3, 3, 0, 0, 3, unavailable, stuck)},
 			kubectl: failed(exceeded), kstatus: failed("Progress deadline exceeded"),
 			helm3: waiting("Deployment is not ready: default/web. 0 out of 3 expected pods are ready"),
 		},
 		"BadImageNotYetGivenUp": {
-			reason:  "Before the deadline a bad image looks like a slow one.",
+			reason:  "Before the deadline a rollout with a bad image is in progress.",
 			hub:     deployment(1, 3, never),
 			target:  &observedObject{generation: 1, stamp: 1, status: counts(1, 3, 3, 0, 0, 3, unavailable, progressing)},
 			kubectl: waiting(`Waiting for deployment "web" rollout to finish: 0 of 3 updated replicas are available...`),
@@ -179,14 +179,14 @@ func failureRows() map[string]row {
 			helm3:   waiting("Deployment is not ready: default/web. 0 out of 3 expected pods are ready"),
 		},
 		"BadUpdate": {
-			reason:  "The old Pods serve on, and the update has failed: the three ready Pods are none of the new ones.",
+			reason:  "The old Pods still run, and the update failed. None of the three ready Pods is new.",
 			hub:     deployment(4, 3, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 4, 1, 3, 3, 1, available, stuck)},
 			kubectl: failed(exceeded), kstatus: failed("Progress deadline exceeded"),
 			helm3: waiting("Deployment is not ready: default/web. 0 out of 3 expected pods are ready"),
 		},
 		"BadUpdateCorrected": {
-			reason:  "The image was corrected on the hub a moment ago. The failure that still shows is that of the generation before, and fails nobody.",
+			reason:  "The user corrected the image. The failure is of the generation before, so the rollout has not failed.",
 			hub:     deployment(5, 3, counts(4, 4, 1, 3, 3, 1, available, stuck)),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 4, 1, 3, 3, 1, available, stuck)},
 			kubectl: waiting(unobserved),
@@ -194,7 +194,7 @@ func failureRows() map[string]row {
 			helm3:   waiting("Deployment is not ready: default/web. observedGeneration (4) does not match spec generation (5)."),
 		},
 		"QuotaExceeded": {
-			reason:  "The target may not make all Pods. It says so in a condition, which is reported, and fails at the deadline.",
+			reason:  "A quota on the target limits the Pods. A condition reports this, and the rollout fails at the deadline.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 2, 2, 2, 2, 1, unavailable, progressing, quotaExceeded)},
 			kubectl: waiting(`Waiting for deployment "web" rollout to finish: 2 out of 3 new replicas have been updated...`),
@@ -202,14 +202,14 @@ func failureRows() map[string]row {
 			helm3:   waiting("Deployment is not ready: default/web. 2 out of 3 expected pods are ready"),
 		},
 		"CountsDisagree": {
-			reason:  "More available than ready, and more ready than there are, is no status the hub stores. The lower number is believed.",
+			reason:  "The target counts more available Pods than ready ones, and more ready Pods than Pods. The hub would reject this, so the lower count is written.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 4, 5, 6, 0, available, complete)},
 			odd:     true,
 			kubectl: done(rolledOut), kstatus: done(ready3), helm3: done(""),
 		},
 		"AvailableBeyondReady": {
-			reason:  "Available Pods that are not ready are not shown as available.",
+			reason:  "Only ready Pods count as available.",
 			hub:     deployment(4, 3, never),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 1, 3, 0, available, complete)},
 			odd:     true,
@@ -224,13 +224,13 @@ func failureRows() map[string]row {
 func wishRows() map[string]row {
 	return map[string]row{
 		"PausedWhenDone": {
-			reason:  "The user paused a Deployment that is rolled out. kstatus does not call a paused one current, and Helm 3 calls every paused one ready, on any cluster.",
+			reason:  "The user paused a complete rollout. kstatus waits for a paused Deployment, and Helm 3 does not, on any cluster.",
 			hub:     deployment(4, 3, never, paused),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available, pausedOnward)},
 			kubectl: done(rolledOut), kstatus: waiting("ReplicaSet not Available"), helm3: done(""),
 		},
 		"PausedHalfway": {
-			reason:  "The user paused in the middle of a rollout, which therefore is not done.",
+			reason:  "The user paused a rollout that is in progress.",
 			hub:     deployment(4, 3, never, paused),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 4, 1, 4, 4, 0, available, pausedOnward)},
 			kubectl: waiting(`Waiting for deployment "web" rollout to finish: 1 out of 3 new replicas have been updated...`),
@@ -238,26 +238,26 @@ func wishRows() map[string]row {
 			helm3:   done(""),
 		},
 		"ScaledToZero": {
-			reason:  "No Pods are wanted and none are there, which is as rolled out as it gets.",
+			reason:  "The Deployment has no replicas, and the target has no Pods.",
 			hub:     deployment(4, 0, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 0, 0, 0, 0, 0, available, complete)},
 			kubectl: done(rolledOut), kstatus: done("Deployment is available. Replicas: 0"), helm3: done(""),
 		},
 		"ScalingToZero": {
-			reason:  "No Pods are wanted, and the target still has three: done only when it has seen the wish.",
+			reason:  "The Deployment has no replicas, and the target still has three Pods, because the change was not sent.",
 			hub:     deployment(4, 0, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:  &observedObject{generation: 7, stamp: 3, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			kubectl: waiting(unobserved), kstatus: waiting(outdated4), helm3: waiting(outdated4h),
 		},
 		"NeverRanAtZero": {
-			reason:  "No Pods are wanted, and no target has said so: nothing was observed, so nobody is done.",
+			reason:  "The Deployment has no replicas and no target. No generation was observed.",
 			hub:     deployment(1, 0, never),
 			kubectl: waiting(unobserved),
 			kstatus: waiting("ReplicaSet not Available"),
 			helm3:   waiting("Deployment is not ready: default/web. observedGeneration (0) does not match spec generation (1)."),
 		},
 		"ScaledUp": {
-			reason:  "Two more Pods are wanted, and are on their way.",
+			reason:  "The Deployment was scaled up by two, and the new Pods are not available.",
 			hub:     deployment(4, 5, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:  &observedObject{generation: 7, stamp: 4, status: counts(7, 5, 5, 3, 3, 2, unavailable, complete)},
 			kubectl: waiting(`Waiting for deployment "web" rollout to finish: 3 of 5 updated replicas are available...`),
@@ -265,7 +265,7 @@ func wishRows() map[string]row {
 			helm3:   waiting("Deployment is not ready: default/web. 3 out of 4 expected pods are ready"),
 		},
 		"TerminatingCounted": {
-			reason: "A newer target counts Pods that terminate. They are not old ones to wait for, and the count is reported.",
+			reason: "A newer target counts terminating Pods. They do not count as old Pods, and the count is written.",
 			hub:    deployment(4, 3, never),
 			target: &observedObject{generation: 7, stamp: 4, status: func() appsv1.DeploymentStatus {
 				status := counts(7, 3, 3, 3, 3, 0, available, complete)
@@ -282,12 +282,12 @@ func absenceRows() map[string]row {
 	const nothing = "Deployment is not ready: default/web. observedGeneration (0) does not match spec generation (1)."
 	return map[string]row{
 		"NotAppliedYet": {
-			reason:  "The Deployment was accepted a moment ago.",
+			reason:  "The Deployment was just created.",
 			hub:     deployment(1, 3, never),
 			kubectl: waiting(unobserved), kstatus: waiting("Replicas: 0/3"), helm3: waiting(nothing),
 		},
 		"NoTargetMatches": {
-			reason:     "There is nowhere to run. That may change without an edit, so everyone waits, and a condition says for what.",
+			reason:     "The Deployment has no target, and a condition reports this. All tools wait, because a target may match later.",
 			hub:        deployment(1, 3, never),
 			conditions: []metav1.Condition{homeless},
 			kubectl:    waiting(unobserved), kstatus: waiting("Replicas: 0/3"), helm3: waiting(nothing),
@@ -299,21 +299,21 @@ func absenceRows() map[string]row {
 			kubectl:    waiting(unobserved), kstatus: waiting("Replicas: 0/3"), helm3: waiting(nothing),
 		},
 		"UpdateRefused": {
-			reason:     "The target runs the generation before and refused this one.",
+			reason:     "The target has the generation before, and refused this one.",
 			hub:        deployment(4, 3, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:     &observedObject{generation: 7, stamp: 3, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			conditions: []metav1.Condition{refused},
 			kubectl:    waiting(unobserved), kstatus: waiting(outdated4), helm3: waiting(outdated4h),
 		},
 		"Unreachable": {
-			reason:     "The target went away after the rollout was done. The last counts are kept, with a condition that says since when they are the last.",
+			reason:     "The target became unreachable after the rollout. The last counts are kept, and a condition has the start of the outage.",
 			hub:        deployment(4, 3, counts(4, 3, 3, 3, 3, 0, available, complete)),
 			target:     &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			conditions: []metav1.Condition{unreachable},
 			kubectl:    done(rolledOut), kstatus: done(ready3), helm3: done(""),
 		},
 		"UnreachableHalfway": {
-			reason:     "The target went away in the middle of a rollout, which nobody may call done.",
+			reason:     "The target became unreachable during the rollout, so the rollout is not complete.",
 			hub:        deployment(4, 3, counts(4, 4, 2, 3, 3, 1, available, progressing)),
 			target:     &observedObject{generation: 7, stamp: 4, status: counts(7, 4, 2, 3, 3, 1, available, progressing)},
 			conditions: []metav1.Condition{unreachable},
@@ -322,20 +322,20 @@ func absenceRows() map[string]row {
 			helm3:      waiting("Deployment is not ready: default/web. 1 out of 3 expected pods are ready"),
 		},
 		"EditedWhileUnreachable": {
-			reason:     "An edit that could not be sent is not done, whatever the last counts say.",
+			reason:     "An edit that was not sent is not complete.",
 			hub:        deployment(4, 3, counts(3, 3, 3, 3, 3, 0, available, complete)),
 			target:     &observedObject{generation: 7, stamp: 3, status: counts(7, 3, 3, 3, 3, 0, available, complete)},
 			conditions: []metav1.Condition{unreachable},
 			kubectl:    waiting(unobserved), kstatus: waiting(outdated4), helm3: waiting(outdated4h),
 		},
 		"NeverReached": {
-			reason:     "The target has not answered since the Deployment was applied.",
+			reason:     "The target has not answered since the Deployment was created.",
 			hub:        deployment(1, 3, never),
 			conditions: []metav1.Condition{unreachable},
 			kubectl:    waiting(unobserved), kstatus: waiting("Replicas: 0/3"), helm3: waiting(nothing),
 		},
 		"DeletedOnTheTarget": {
-			reason:     "Somebody deleted the target's copy; the one that replaces it has no status yet.",
+			reason:     "A user deleted the object on the target. The new object has no status yet.",
 			hub:        deployment(4, 3, counts(4, 3, 3, 3, 3, 0, available, complete)),
 			target:     &observedObject{generation: 1, stamp: 4, status: never},
 			remembered: 4,
@@ -344,7 +344,7 @@ func absenceRows() map[string]row {
 			helm3:      waiting("Deployment is not ready: default/web. 0 out of 3 expected pods are ready"),
 		},
 		"ForeignConditions": {
-			reason:     "A controller on the target writes a condition of the name of one of Portico's. There is one of each name on the hub.",
+			reason:     "A controller on the target writes a condition with the type of one of Portico's. On the hub a type is unique.",
 			hub:        deployment(4, 3, never),
 			target:     &observedObject{generation: 7, stamp: 4, status: counts(7, 3, 3, 3, 3, 0, available, complete, condition("Synced", "True", "ReconcileSuccess", ""))},
 			conditions: []metav1.Condition{refused},

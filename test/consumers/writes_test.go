@@ -65,57 +65,57 @@ func testOddStatuses(t *testing.T, h *hub) {
 		event  string // the quotation in the event
 	}{
 		"NoneReady": {
-			reason: "Available Pods without ready ones are not shown, not even as zero, which the hub would leave out.",
+			reason: "Without ready Pods the count of available Pods is omitted. The hub would not store a zero.",
 			native: "Deployment", remote: `{"observedGeneration": 1, "replicas": 2, "availableReplicas": 2}`,
 			want: `{"observedGeneration": 1, "replicas": 2}`,
 		},
 		"FieldOfTomorrow": {
-			reason: "The hub leaves out a field that it does not know, and stores the rest.",
+			reason: "A field that the hub does not know is omitted.",
 			native: "Deployment", remote: `{"observedGeneration": 1, "replicas": 2, "dreamingReplicas": 2}`,
 			want: `{"observedGeneration": 1, "replicas": 2}`,
 		},
 		"NegativeCount": {
-			reason: "A number below zero says nothing that could be shown.",
+			reason: "A negative count is rejected.",
 			native: "Deployment", remote: `{"observedGeneration": 1, "replicas": 2, "updatedReplicas": -1}`,
 			event: "must be greater than or equal to 0",
 		},
 		"TextForCount": {
-			reason: "A count that is not a number is no Deployment's.",
+			reason: "A count that is a text is rejected.",
 			native: "Deployment", remote: `{"observedGeneration": 1, "replicas": "two"}`,
 			event: "cannot unmarshal string",
 		},
 		"NotAnObject": {
-			reason: "A status that is a text is no Deployment's.",
+			reason: "A status that is a text is rejected.",
 			native: "Deployment", remote: `"fine, thank you"`,
 			event: "it is not an object",
 		},
 		"TextForTime": {
-			reason: "A time that is none is no Deployment's.",
+			reason: "A time that cannot be parsed is rejected.",
 			native: "Deployment", remote: `{"observedGeneration": 1, "conditions": [{"type": "Available", "status": "True", "lastUpdateTime": "a while ago"}]}`,
 			event: "parsing time",
 		},
 		"TextForIngress": {
-			reason: "An entry that is a text is no address, and the next one is.",
+			reason: "An entry that is a text is omitted, and the next one is kept.",
 			native: "Service", remote: `{"loadBalancer": {"ingress": ["soon", {"ip": "203.0.113.7", "ipMode": "VIP"}]}}`,
 			want: `{"loadBalancer": {"ingress": [{"ip": "203.0.113.7", "ipMode": "Proxy"}]}}`,
 		},
 		"AddressOfNothing": {
-			reason: "Some balancers report an address that the hub's API server does not take for one.",
+			reason: "An address that the hub would reject is omitted.",
 			native: "Service", remote: `{"loadBalancer": {"ingress": [{"ip": "pending"}]}}`,
 			want: `{"loadBalancer": {}}`,
 		},
 		"AddressForName": {
-			reason: "An address where a name belongs.",
+			reason: "A hostname that is an address is omitted.",
 			native: "Service", remote: `{"loadBalancer": {"ingress": [{"hostname": "203.0.113.7"}]}}`,
 			want: `{"loadBalancer": {}}`,
 		},
 		"OddPorts": {
-			reason: "The hub stores what is reflected of ports and names, whatever the target says.",
+			reason: "Ports that the hub would reject are omitted.",
 			native: "Service", remote: `{"loadBalancer": {"ingress": [{"hostname": "a.example.com", "ipMode": "VIP", "ports": [{"port": 80, "protocol": "TCP", "error": "example.org/Broken"}, {"port": 0, "protocol": "TCP"}]}]}}`,
 			want: `{"loadBalancer": {"ingress": [{"hostname": "a.example.com", "ports": [{"port": 80, "protocol": "TCP", "error": "example.org/Broken"}]}]}}`,
 		},
 		"TextForBalancer": {
-			reason: "A balancer that is a text is none.",
+			reason: "A load balancer that is a text is omitted.",
 			native: "Service", remote: `{"loadBalancer": "soon"}`,
 			want: `{"loadBalancer": {}}`,
 		},

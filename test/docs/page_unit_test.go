@@ -37,20 +37,20 @@ func TestShows(t *testing.T) {
 		got    string
 		shows  bool
 	}{
-		"Nothing":       {reason: "A page need not show everything.", got: "anything\n", shows: true},
-		"Same":          {reason: "Columns are as wide as what is in them.", want: "NAME   READY\nweb   2/2", got: "NAME READY\nweb  2/2\n", shows: true},
-		"OtherCount":    {reason: "A count is what the page is about.", want: "web 2/2", got: "web 1/2\n"},
-		"Age":           {reason: "Nobody is as old as the page says.", want: "web 9s", got: "web 1m5s\n", shows: true},
-		"EventAge":      {reason: "Events are counted.", want: "Normal 9s it", got: "Normal 3s (x12 over 3s) it\n", shows: true},
-		"Address":       {reason: "Addresses are given as they come.", want: "10.96.243.53 80:31375/TCP", got: "10.96.1.2 80:30001/TCP\n", shows: true},
-		"NoAddress":     {reason: "But one must be there.", want: "203.0.113.195", got: "<pending>\n"},
-		"Names":         {reason: "Names carry hashes.", want: "wordpress-865455559d-zbssl", got: "wordpress-7766d598f5-24xvb\n", shows: true},
-		"OtherNames":    {reason: "What is before the hash counts.", want: "wordpress-865455559d-zbssl", got: "web-7766d598f5-24xvb\n"},
+		"Nothing":       {reason: "A page may omit all of the output.", got: "anything\n", shows: true},
+		"Same":          {reason: "The width of columns does not matter.", want: "NAME   READY\nweb   2/2", got: "NAME READY\nweb  2/2\n", shows: true},
+		"OtherCount":    {reason: "Counts must be equal.", want: "web 2/2", got: "web 1/2\n"},
+		"Age":           {reason: "Ages do not matter.", want: "web 9s", got: "web 1m5s\n", shows: true},
+		"EventAge":      {reason: "The age of an event may have a count.", want: "Normal 9s it", got: "Normal 3s (x12 over 3s) it\n", shows: true},
+		"Address":       {reason: "Addresses do not matter.", want: "10.96.243.53 80:31375/TCP", got: "10.96.1.2 80:30001/TCP\n", shows: true},
+		"NoAddress":     {reason: "An address must exist.", want: "203.0.113.195", got: "<pending>\n"},
+		"Names":         {reason: "Hashes in names do not matter.", want: "wordpress-865455559d-zbssl", got: "wordpress-7766d598f5-24xvb\n", shows: true},
+		"OtherNames":    {reason: "The name before the hash must be equal.", want: "wordpress-865455559d-zbssl", got: "web-7766d598f5-24xvb\n"},
 		"Word":          {reason: "A word is not a hash.", want: "wordpress-deployment", got: "wordpress-service\n"},
-		"Elided":        {reason: "Dots stand for any number of lines.", want: "...\nlast", got: "a\nb\nlast\n", shows: true},
-		"ElidedNone":    {reason: "Also for none.", want: "...\nlast", got: "last\n", shows: true},
-		"ElidedMissing": {reason: "What follows them must be there.", want: "...\nlast", got: "a\nb\n"},
-		"More":          {reason: "What is not shown and not elided is a surprise.", want: "a", got: "a\nb\n"},
+		"Elided":        {reason: "An ellipsis matches any number of lines.", want: "...\nlast", got: "a\nb\nlast\n", shows: true},
+		"ElidedNone":    {reason: "An ellipsis matches no line.", want: "...\nlast", got: "last\n", shows: true},
+		"ElidedMissing": {reason: "The line after an ellipsis must exist.", want: "...\nlast", got: "a\nb\n"},
+		"More":          {reason: "An additional line needs an ellipsis.", want: "a", got: "a\nb\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,18 +29,18 @@ func TestNetworkPolicies(t *testing.T) {
 		port    string
 		want    bool
 	}{
-		"APIServer":           {reason: "API servers call webhooks.", overlay: parameters, address: "192.0.2.11", port: "webhook", want: true},
-		"Pod":                 {reason: "Nobody else posts reviews.", overlay: parameters, address: "10.244.0.7", from: "default", port: "webhook"},
-		"MonitoringAtWebhook": {reason: "Monitoring has its own port.", overlay: parameters, address: "10.244.0.7", from: "observability", port: "webhook"},
-		"Monitoring":          {reason: "Monitoring reads metrics.", overlay: parameters, address: "10.244.0.7", from: "observability", port: "metrics", want: true},
-		"APIServerAtMetrics":  {reason: "An API server has no use for metrics.", overlay: parameters, address: "192.0.2.11", port: "metrics"},
-		"PodAtMetrics":        {reason: "Metrics have no authentication.", overlay: parameters, address: "10.244.0.7", from: "default", port: "metrics"},
-		"PodAtHealth":         {reason: "A kubelet needs no policy, and nobody else probes.", overlay: parameters, address: "10.244.0.7", from: "default", port: "health"},
-		"UnsetAPIServer":      {reason: "Without its parameter the policy breaks no installation.", overlay: "hardened", address: "198.51.100.1", port: "webhook", want: true},
-		"UnsetAPIServer6":     {reason: "Nor one with IPv6.", overlay: "hardened", address: "2001:db8::1", port: "webhook", want: true},
-		"UnsetMonitoring":     {reason: "The usual name is the default.", overlay: "hardened", from: "monitoring", address: "10.244.0.7", port: "metrics", want: true},
-		"UnsetPodAtMetrics":   {reason: "Metrics are closed by default.", overlay: "hardened", from: "default", address: "10.244.0.7", port: "metrics"},
-		"Without":             {reason: "The default installation has no policies.", overlay: "default", from: "default", address: "10.244.0.7", port: "metrics", want: true},
+		"APIServer":           {reason: "API servers may call webhooks.", overlay: parameters, address: "192.0.2.11", port: "webhook", want: true},
+		"Pod":                 {reason: "Other Pods may not call webhooks.", overlay: parameters, address: "10.244.0.7", from: "default", port: "webhook"},
+		"MonitoringAtWebhook": {reason: "Monitoring may not call webhooks.", overlay: parameters, address: "10.244.0.7", from: "observability", port: "webhook"},
+		"Monitoring":          {reason: "Monitoring may read metrics.", overlay: parameters, address: "10.244.0.7", from: "observability", port: "metrics", want: true},
+		"APIServerAtMetrics":  {reason: "API servers may not read metrics.", overlay: parameters, address: "192.0.2.11", port: "metrics"},
+		"PodAtMetrics":        {reason: "Other Pods may not read metrics, which have no authentication.", overlay: parameters, address: "10.244.0.7", from: "default", port: "metrics"},
+		"PodAtHealth":         {reason: "Other Pods may not call the health endpoint. A kubelet needs no policy.", overlay: parameters, address: "10.244.0.7", from: "default", port: "health"},
+		"UnsetAPIServer":      {reason: "Without its parameter the policy allows all API servers.", overlay: "hardened", address: "198.51.100.1", port: "webhook", want: true},
+		"UnsetAPIServer6":     {reason: "Without its parameter the policy allows all API servers with IPv6.", overlay: "hardened", address: "2001:db8::1", port: "webhook", want: true},
+		"UnsetMonitoring":     {reason: "By default monitoring has the usual namespace.", overlay: "hardened", from: "monitoring", address: "10.244.0.7", port: "metrics", want: true},
+		"UnsetPodAtMetrics":   {reason: "By default other Pods may not read metrics.", overlay: "hardened", from: "default", address: "10.244.0.7", port: "metrics"},
+		"Without":             {reason: "The default installation has no network policies.", overlay: "default", from: "default", address: "10.244.0.7", port: "metrics", want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -151,113 +151,113 @@ func TestSelection(t *testing.T) {
 	held := []string{webhooks.HoldPath, webhooks.NativePath}
 	cases := map[string]selection{
 		"Unlabelled": {
-			reason: "Ordinary traffic never meets Portico.",
+			reason: "An object without the label calls no webhook.",
 			do:     create(deployment("plain", "")),
 		},
 		"UnlabelledService": {
-			reason: "Ordinary traffic never meets Portico.",
+			reason: "An object without the label calls no webhook.",
 			do:     create(service("plain", "")),
 		},
 		"UnlabelledReplicaSet": {
-			reason: "Ordinary traffic never meets Portico.",
+			reason: "An object without the label calls no webhook.",
 			do:     create(replicaSet("plain", "", 3)),
 		},
 		"Remote": {
-			reason: "An object that opts in is held and judged.",
+			reason: "An object with the label is held and validated.",
 			do:     create(deployment("plain", v1alpha1.ScheduleRemote)),
 			want:   held,
 		},
 		"RemoteService": {
-			reason: "An object that opts in is held and judged.",
+			reason: "An object with the label is held and validated.",
 			do:     create(service("plain", v1alpha1.ScheduleRemote)),
 			want:   held,
 		},
 		"Misspelt": {
-			reason: "A value that means nothing must be refused, so it must be judged.",
+			reason: "An unknown value of the label is validated, and refused.",
 			do:     create(deployment("plain", "remtoe")),
 			want:   []string{webhooks.NativePath},
 		},
 		"ChangedSpec": {
-			reason: "A change is judged like the creation.",
+			reason: "A changed spec is held and validated.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), image),
 			want:   held,
 		},
 		"ChangedNothing": {
-			reason: "A write that changes nothing costs nothing.",
+			reason: "An update without a change calls no webhook.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), nothing),
 		},
 		"ChangedForeignAnnotation": {
-			reason: "What others write down about the object, such as its revision, is none of our business.",
+			reason: "An annotation of another writer calls no webhook.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate("deployment.kubernetes.io/revision")),
 		},
 		"ForgedIntent": {
-			reason: "The record of what the user meant is ours to keep.",
+			reason: "A change of the intent annotation is held and validated.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.IntentAnnotation)),
 			want:   held,
 		},
 		"ChangedSelector": {
-			reason: "Where an object runs is judged.",
+			reason: "A change of the target selector is held and validated.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.TargetSelectorAnnotation)),
 			want:   held,
 		},
 		"ChangedTolerations": {
-			reason: "Where an object may run is judged.",
+			reason: "A change of the tolerations is held and validated.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.TolerationsAnnotation)),
 			want:   held,
 		},
 		"ChangedAdoption": {
-			reason: "Whose an object on the target is, is judged, and changes nothing of how it is held.",
+			reason: "A change of the adoption policy is validated. It does not change the held fields.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.AdoptAnnotation)),
 			want:   []string{webhooks.NativePath},
 		},
 		"ChangedDeletion": {
-			reason: "So is whether it stays there.",
+			reason: "A change of the deletion policy is validated.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.DeletionAnnotation)),
 			want:   []string{webhooks.NativePath},
 		},
 		"ChangedDrift": {
-			reason: "How an object is treated is judged, and changes nothing of how it is held.",
+			reason: "A change of the drift policy is validated.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.DriftAnnotation)),
 			want:   []string{webhooks.NativePath},
 		},
 		"ChangedObserve": {
-			reason: "So is what of it is shown.",
+			reason: "A change of the observe annotation is validated.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), annotate(v1alpha1.ObserveAnnotation)),
 			want:   []string{webhooks.NativePath},
 		},
 		"OptingIn": {
-			reason: "A Deployment that runs here can be sent away.",
+			reason: "A Deployment of the hub may opt in.",
 			do:     change(deployment("plain", ""), relabel(v1alpha1.ScheduleRemote)),
 			want:   held,
 		},
 		"OptingOut": {
-			reason: "Taking the label off is a change to what was held.",
+			reason: "The removal of the label is held and validated.",
 			do:     change(deployment("plain", v1alpha1.ScheduleRemote), relabel("")),
 			want:   held,
 		},
 		"Finalizer": {
-			reason: "Finalizers come and go without us.",
+			reason: "A change of finalizers calls no webhook.",
 			do: change(deployment("plain", v1alpha1.ScheduleRemote), func(o client.Object) {
 				o.SetFinalizers([]string{"example.org/finalizer"})
 			}),
 		},
 		"Namespace": {
-			reason: "In a namespace that opts in, every object is held.",
+			reason: "An object in a labelled namespace is held.",
 			do:     create(deployment("opted-in", "")),
 			want:   []string{webhooks.HoldNamespacePath},
 		},
 		"NamespaceRemote": {
-			reason: "An object that opts in itself is held once, not twice.",
+			reason: "An object with its own label in a labelled namespace is held once.",
 			do:     create(deployment("opted-in", v1alpha1.ScheduleRemote)),
 			want:   held,
 		},
 		"NamespaceLocal": {
-			reason: "An object may stay here although its namespace does not.",
+			reason: "An object with label local in a labelled namespace is validated, not held.",
 			do:     create(deployment("opted-in", v1alpha1.ScheduleLocal)),
 			want:   []string{webhooks.NativePath},
 		},
 		"NamespaceArrived": {
-			reason: "What Portico brought here as to any target is not sent on.",
+			reason: "An object that Portico sent to this cluster is not sent on.",
 			do: func(t *testing.T) client.Object {
 				object := deployment("opted-in", "")
 				object.Labels[v1alpha1.ManagedByLabel] = "hub"
@@ -265,24 +265,24 @@ func TestSelection(t *testing.T) {
 			},
 		},
 		"NamespaceReplicaSet": {
-			reason: "A ReplicaSet is told by its own label.",
+			reason: "A ReplicaSet in a labelled namespace does not opt in.",
 			do:     create(replicaSet("opted-in", "", 3)),
 		},
 		"ProtectedNamespace": {
-			reason: "What the hub starts from never waits for Portico.",
+			reason: "An object in kube-system calls no webhook, because the hub starts from it.",
 			do:     create(deployment("kube-system", v1alpha1.ScheduleRemote)),
 		},
 		"OwnNamespace": {
-			reason: "What Portico starts from never waits for Portico.",
+			reason: "An object in Portico's namespace calls no webhook, because Portico starts from it.",
 			do:     create(deployment("portico-system", v1alpha1.ScheduleRemote)),
 		},
 		"ReplicaSetWithPods": {
-			reason: "A ReplicaSet that would make Pods is pinned.",
+			reason: "A labelled ReplicaSet with replicas is set to 0.",
 			do:     create(replicaSet("plain", v1alpha1.ScheduleRemote, 3)),
 			want:   []string{webhooks.PinPath},
 		},
 		"ReplicaSetDefault": {
-			reason: "Replicas that are left out are one, not none.",
+			reason: "The default of replicas is 1.",
 			do: func(t *testing.T) client.Object {
 				rs := replicaSet("plain", v1alpha1.ScheduleRemote, 0)
 				rs.Spec.Replicas = nil
@@ -291,47 +291,47 @@ func TestSelection(t *testing.T) {
 			want: []string{webhooks.PinPath},
 		},
 		"ReplicaSetWithoutPods": {
-			reason: "A ReplicaSet without replicas is what we want already.",
+			reason: "A labelled ReplicaSet with 0 replicas calls no webhook.",
 			do:     create(replicaSet("plain", v1alpha1.ScheduleRemote, 0)),
 		},
 		"ReplicaSetScaled": {
-			reason: "The Deployment controller scales what it believes in.",
+			reason: "The Deployment controller may not scale a labelled ReplicaSet.",
 			do:     change(replicaSet("plain", v1alpha1.ScheduleRemote, 0), replicas(3)),
 			want:   []string{webhooks.PinPath},
 		},
 		"Status": {
-			reason: "A status that changes is shielded.",
+			reason: "A changed status is protected.",
 			do: changeStatus(deployment("plain", v1alpha1.ScheduleRemote), func(o client.Object) {
 				o.(*appsv1.Deployment).Status.Replicas = 1
 			}),
 			want: []string{webhooks.ShieldPath},
 		},
 		"StatusOfReplicaSet": {
-			reason: "Helm reads it, so it is mirrored and shielded.",
+			reason: "The status of a ReplicaSet, which Helm reads, is protected.",
 			do: changeStatus(replicaSet("plain", v1alpha1.ScheduleRemote, 0), func(o client.Object) {
 				o.(*appsv1.ReplicaSet).Status.Replicas = 1
 			}),
 			want: []string{webhooks.ShieldPath},
 		},
 		"StatusOfService": {
-			reason: "The address of a load balancer is the target's.",
+			reason: "The status of a Service, with the target's address, is protected.",
 			do: changeStatus(service("plain", v1alpha1.ScheduleRemote), func(o client.Object) {
 				o.(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 			}),
 			want: []string{webhooks.ShieldPath},
 		},
 		"SameStatus": {
-			reason: "A status that does not change costs nothing.",
+			reason: "A status update without a change calls no webhook.",
 			do:     changeStatus(deployment("plain", v1alpha1.ScheduleRemote), nothing),
 		},
 		"UnlabelledStatus": {
-			reason: "The busiest writes of a cluster never meet Portico.",
+			reason: "A status of an object without the label calls no webhook.",
 			do: changeStatus(deployment("plain", ""), func(o client.Object) {
 				o.(*appsv1.Deployment).Status.Replicas = 1
 			}),
 		},
 		"Deletion": {
-			reason: "Deletion never waits for Portico.",
+			reason: "A deletion of an object with the label calls no webhook.",
 			do: func(t *testing.T) client.Object {
 				object := create(deployment("plain", v1alpha1.ScheduleRemote))(t)
 				calls.reset()
@@ -342,31 +342,31 @@ func TestSelection(t *testing.T) {
 			},
 		},
 		"Target": {
-			reason: "Our own kinds are judged.",
+			reason: "A new target is validated.",
 			do:     create(target("plain")),
 			want:   []string{webhooks.WorkloadPath},
 		},
 		"TargetFinalizer": {
-			reason: "What Portico's controllers keep for themselves needs no judgement.",
+			reason: "A change of finalizers calls no webhook.",
 			do: change(target("plain"), func(o client.Object) {
 				o.SetFinalizers([]string{"example.org/finalizer"})
 			}),
 		},
 		"TargetController": {
-			reason: "A controller that is taken on may be one that Portico speaks for.",
+			reason: "A new controller is validated, because the owner may have the label.",
 			do: change(target("plain"), func(o client.Object) {
 				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}})
 			}),
 			want: []string{webhooks.WorkloadPath},
 		},
 		"TargetOwner": {
-			reason: "An owner that controls nothing is for the garbage collector alone.",
+			reason: "A new owner that is not the controller calls no webhook.",
 			do: change(target("plain"), func(o client.Object) {
 				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1"}})
 			}),
 		},
 		"TargetOrphaned": {
-			reason: "Letting go of an owner is part of its deletion, which never waits for Portico.",
+			reason: "The removal of an owner calls no webhook. It is part of the owner's deletion.",
 			do: func(t *testing.T) client.Object {
 				owned := target("plain")
 				owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}})
@@ -374,7 +374,7 @@ func TestSelection(t *testing.T) {
 			},
 		},
 		"TargetLeavesClaim": {
-			reason: "The Secret of a claim has to be the claim's own, so its target stays the claim's.",
+			reason: "The removal of a claim as owner is validated, because the claim must control its target's Secret.",
 			do: func(t *testing.T) client.Object {
 				owned := target("plain")
 				owned.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "compute.crossplane.io/v1alpha1", Kind: "KubernetesCluster", Name: "dev", UID: "1", Controller: ptr.To(true)}})
@@ -383,144 +383,144 @@ func TestSelection(t *testing.T) {
 			want: []string{webhooks.WorkloadPath},
 		},
 		"Claim": {
-			reason: "A claim becomes a target, without a person who publishes it.",
+			reason: "A new claim is validated, because it becomes a target.",
 			do:     create(claim("plain")),
 			want:   []string{webhooks.ClaimPath},
 		},
 		"ClaimLabel": {
-			reason: "So do its labels.",
+			reason: "A change of a claim's labels is validated, because its target gets them.",
 			do:     change(claim("plain"), relabel("")),
 			want:   []string{webhooks.ClaimPath},
 		},
 		"ClaimSecret": {
-			reason: "So does the Secret that it names.",
+			reason: "A change of a claim's Secret is validated, because its target gets it.",
 			do: change(claim("plain"), func(o client.Object) {
 				_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "other", "spec", "writeConnectionSecretToRef", "name")
 			}),
 			want: []string{webhooks.ClaimPath},
 		},
 		"ClaimAnnotation": {
-			reason: "What others write down about a claim is none of our business.",
+			reason: "A change of a claim's annotations calls no webhook.",
 			do:     change(claim("plain"), annotate("example.org/note")),
 		},
 		"ClaimStatus": {
-			reason: "What binds a claim is a controller, which no policy knows.",
+			reason: "A change of a claim's status calls no webhook.",
 			do: changeStatus(claim("plain"), func(o client.Object) {
 				_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "Bound", "status", "bindingPhase")
 			}),
 		},
 		"ClaimDeletion": {
-			reason: "Deletion never waits for Portico.",
+			reason: "A deletion of a claim calls no webhook.",
 			do:     deleted(claim("plain")),
 		},
 		"ConnectionSecret": {
-			reason: "A Secret that looks like a connection may be one.",
+			reason: "A Secret with key kubeconfig may be a connection.",
 			do:     create(secret("plain", "kubeconfig")),
 			want:   []string{webhooks.ConnectionPath},
 		},
 		"EndpointSecret": {
-			reason: "In either form.",
+			reason: "A Secret with key endpoint may be a connection.",
 			do:     create(secret("plain", "endpoint")),
 			want:   []string{webhooks.ConnectionPath},
 		},
 		"OrdinarySecret": {
-			reason: "Other Secrets are none of our business.",
+			reason: "A Secret with other keys calls no webhook.",
 			do:     create(secret("plain", "password")),
 		},
 		"EmptySecret": {
-			reason: "Nor is one that holds nothing.",
+			reason: "A Secret without data calls no webhook.",
 			do:     create(secret("plain")),
 		},
 		"RotatedSecret": {
-			reason: "New credentials are judged like the first.",
+			reason: "New data of a connection is validated.",
 			do: change(secret("plain", "kubeconfig"), func(o client.Object) {
 				o.(*corev1.Secret).Data["kubeconfig"] = []byte("new")
 			}),
 			want: []string{webhooks.ConnectionPath},
 		},
 		"RelabelledSecret": {
-			reason: "What is said about a Secret does not change what it holds.",
+			reason: "A change of a Secret's labels calls no webhook.",
 			do:     change(secret("plain", "kubeconfig"), relabel("")),
 		},
 		"ProtectedSecret": {
-			reason: "What the hub starts from never waits for Portico.",
+			reason: "A Secret in kube-system calls no webhook, because the hub starts from it.",
 			do:     create(secret("kube-system", "kubeconfig")),
 		},
 		"OwnSecret": {
-			reason: "What Portico starts from never waits for Portico.",
+			reason: "A Secret in Portico's namespace calls no webhook, because Portico starts from it.",
 			do:     create(secret("portico-system", "kubeconfig")),
 		},
 		"TargetDeletion": {
-			reason: "What is in use is kept.",
+			reason: "The deletion of a target is validated, because it may be in use.",
 			do:     deleted(target("plain")),
 			want:   []string{webhooks.InUsePath},
 		},
 		"NamespaceDeletion": {
-			reason: "A Namespace may hold objects of others.",
+			reason: "The deletion of a resource with a Namespace is validated, because the Namespace may have other objects.",
 			do:     deleted(making(applicationResource("plain"))),
 			want:   []string{webhooks.NamespacePath},
 		},
 		"NamespacesDeletion": {
-			reason: "So may that of an application.",
+			reason: "The deletion of an application with a Namespace is validated, because the Namespace may have other objects.",
 			do:     deleted(making(application("plain"))),
 			want:   []string{webhooks.NamespacePath},
 		},
 		"ResourceDeletion": {
-			reason: "What makes no Namespace goes without a question.",
+			reason: "The deletion of another resource calls no webhook.",
 			do:     deleted(applicationResource("plain")),
 		},
 		"ApplicationDeletion": {
-			reason: "What makes no Namespace goes without a question.",
+			reason: "The deletion of another application calls no webhook.",
 			do:     deleted(application("plain")),
 		},
 		"ConnectionDeletion": {
-			reason: "So is what it is reached with.",
+			reason: "The deletion of a connection Secret is validated, because it may be in use.",
 			do: deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "dev", Namespace: "plain"},
 				Data: map[string][]byte{v1alpha1.SecretKubeconfig: []byte("{}")}}),
 			want: []string{webhooks.InUseSecretPath},
 		},
 		"SecretDeletion": {
-			reason: "The Secrets of others are none of our business.",
+			reason: "The deletion of another Secret calls no webhook.",
 			do: deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "plain"},
 				Data: map[string][]byte{v1alpha1.SecretToken: []byte("t")}}),
 		},
 		"EmptySecretDeletion": {
-			reason: "A Secret may have no data.",
+			reason: "The deletion of a Secret without data calls no webhook.",
 			do:     deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "empty", Namespace: "plain"}}),
 		},
 		"OwnSecretDeletion": {
-			reason: "What Portico starts from never waits for Portico.",
+			reason: "The deletion of a Secret in Portico's namespace calls no webhook, because Portico starts from it.",
 			do: deleted(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "dev", Namespace: "portico-system"},
 				Data: map[string][]byte{v1alpha1.SecretKubeconfig: []byte("{}")}}),
 		},
 		"RemoteConfigMap": {
-			reason: "A ConfigMap or Secret that is sent under its own name is judged; there is nothing to hold.",
+			reason: "A ConfigMap with the label is validated. It has nothing to hold.",
 			do:     create(configMap("plain", v1alpha1.ScheduleRemote)),
 			want:   []string{webhooks.NativePath},
 		},
 		"RemoteConfigMapChanged": {
-			reason: "What is in it is what is sent.",
+			reason: "A change of a ConfigMap's data is validated, because the data is sent.",
 			do: change(configMap("plain", v1alpha1.ScheduleRemote), func(o client.Object) {
 				o.(*corev1.ConfigMap).Data = map[string]string{"a": "b"}
 			}),
 			want: []string{webhooks.NativePath},
 		},
 		"RemoteConfigMapAnnotated": {
-			reason: "Annotations are not sent.",
+			reason: "A change of a ConfigMap's annotations calls no webhook, because annotations are not sent.",
 			do:     change(configMap("plain", v1alpha1.ScheduleRemote), annotate("example.org/note")),
 		},
 		"RemoteSecret": {
-			reason: "Whether it may be sent is checked.",
+			reason: "A Secret with the label is validated.",
 			do: create(&corev1.Secret{ObjectMeta: meta("plain", v1alpha1.ScheduleRemote),
 				Data: map[string][]byte{"password": []byte("value")}}),
 			want: []string{webhooks.NativePath},
 		},
 		"NamespaceConfigMap": {
-			reason: "A namespace does not speak for the ConfigMaps in it: tools and clusters keep their own there.",
+			reason: "A ConfigMap in a labelled namespace does not opt in, because tools keep their own there.",
 			do:     create(configMap("opted-in", "")),
 		},
 		"UnknownKind": {
-			reason: "Kinds that Portico does not know are left alone, labelled or not.",
+			reason: "An object of an unsupported kind calls no webhook, even with the label.",
 			do: create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 				Name: "web", Namespace: "plain", Labels: scheduled(v1alpha1.ScheduleRemote)}}),
 		},
@@ -585,8 +585,8 @@ func kindCases(t *testing.T, kind kinds.Kind, create func(client.Object) func(*t
 	name := kind.GroupVersionKind().Kind
 	return map[string]selection{
 		name + "Remote":     {reason: "An object with the label is held and validated.", do: sample("plain", v1alpha1.ScheduleRemote), want: remote},
-		name + "OfLabelled": {reason: "The label of a namespace opts in some kinds.", do: sample("opted-in", ""), want: optedIn},
-		name + "Unlabelled": {reason: "Ordinary traffic never meets Portico.", do: sample("plain", "")},
+		name + "OfLabelled": {reason: "An object of a labelled namespace is held if its kind opts in by namespace.", do: sample("opted-in", ""), want: optedIn},
+		name + "Unlabelled": {reason: "An object without the label calls no webhook.", do: sample("plain", "")},
 	}
 }
 
@@ -625,22 +625,22 @@ func goingCases(going func(client.Object, func(client.Object)) func(*testing.T) 
 		"Application":      {application("plain"), respec("x", "targetRef", "name"), []string{webhooks.WorkloadPath}},
 		"Policy":           {policy(), respec("Audit", "action"), []string{webhooks.PolicyPath}},
 	} {
-		cases[name] = selection{reason: "What is being deleted is judged as ever.", do: going(kind.object, kind.change), want: kind.want}
+		cases[name] = selection{reason: "A change during deletion is validated.", do: going(kind.object, kind.change), want: kind.want}
 		cases[name+"WithFinalizer"] = selection{
-			reason: "Also when a finalizer goes with the change.", want: kind.want,
+			reason: "A change together with a removed finalizer is validated.", want: kind.want,
 			do: going(kind.object, func(o client.Object) { kind.change(o); o.SetFinalizers(o.GetFinalizers()[:1]) }),
 		}
 		cases[name+"Finalizer"] = selection{
-			reason: "A finalizer can always come off.",
+			reason: "The removal of a finalizer calls no webhook.",
 			do:     going(kind.object, func(o client.Object) { o.SetFinalizers(o.GetFinalizers()[:1]) }),
 		}
 		cases[name+"Gone"] = selection{
-			reason: "So can the last, and the object goes.",
+			reason: "The removal of the last finalizer calls no webhook.",
 			do:     going(kind.object, func(o client.Object) { o.SetFinalizers(nil) }),
 		}
 	}
 	cases["ResourceReleased"] = selection{
-		reason: "To give up what is on a target is judged.", want: []string{webhooks.WorkloadPath},
+		reason: "The release annotation is validated.", want: []string{webhooks.WorkloadPath},
 		do: going(applicationResource("plain"), func(o client.Object) { o.SetAnnotations(map[string]string{v1alpha1.ReleaseAnnotation: "true"}) }),
 	}
 	controlled := func(kind string) []metav1.OwnerReference {
@@ -649,7 +649,7 @@ func goingCases(going func(client.Object, func(client.Object)) func(*testing.T) 
 	owned := applicationResource("plain")
 	owned.SetOwnerReferences(controlled("Release"))
 	cases["ResourceController"] = selection{
-		reason: "A controller that turns out to be another one is judged.", want: []string{webhooks.WorkloadPath},
+		reason: "A change of the controller is validated.", want: []string{webhooks.WorkloadPath},
 		do: going(owned, func(o client.Object) { o.SetOwnerReferences(controlled("Deployment")) }),
 	}
 	return cases

@@ -34,15 +34,15 @@ func TestSelectorImmutability(t *testing.T) {
 		was, is map[string]any // nil means that the field is absent
 		changes bool
 	}{
-		"EmptyToEmptyLabels": {reason: "Both select all.", was: map[string]any{}, is: map[string]any{"matchLabels": map[string]any{}}},
-		"EmptyLabelsToEmpty": {reason: "Both select all.", was: map[string]any{"matchLabels": map[string]any{}}, is: map[string]any{}},
-		"AbsentToEmpty":      {reason: "An application without a selector selects all.", is: map[string]any{"matchLabels": map[string]any{}}},
-		"EmptyToAbsent":      {reason: "An application without a selector selects all.", was: map[string]any{}},
-		"EmptyExpressions":   {reason: "An empty list asks for nothing.", was: map[string]any{"matchLabels": labels}, is: map[string]any{"matchLabels": labels, "matchExpressions": []any{}}},
-		"LabelsAdded":        {reason: "This one selects less.", was: map[string]any{}, is: map[string]any{"matchLabels": labels}, changes: true},
-		"LabelsRemoved":      {reason: "This one selects more.", was: map[string]any{"matchLabels": labels}, changes: true},
-		"ExpressionsAdded":   {reason: "This one selects less.", was: map[string]any{"matchLabels": labels}, is: map[string]any{"matchLabels": labels, "matchExpressions": expressions}, changes: true},
-		"ExpressionsRemoved": {reason: "This one selects more.", was: map[string]any{"matchExpressions": expressions}, is: map[string]any{}, changes: true},
+		"EmptyToEmptyLabels": {reason: "An empty selector and empty labels select all objects.", was: map[string]any{}, is: map[string]any{"matchLabels": map[string]any{}}},
+		"EmptyLabelsToEmpty": {reason: "Empty labels and an empty selector select all objects.", was: map[string]any{"matchLabels": map[string]any{}}, is: map[string]any{}},
+		"AbsentToEmpty":      {reason: "A missing selector selects all objects.", is: map[string]any{"matchLabels": map[string]any{}}},
+		"EmptyToAbsent":      {reason: "A missing selector selects all objects.", was: map[string]any{}},
+		"EmptyExpressions":   {reason: "An empty list of expressions has no effect.", was: map[string]any{"matchLabels": labels}, is: map[string]any{"matchLabels": labels, "matchExpressions": []any{}}},
+		"LabelsAdded":        {reason: "The new selector selects fewer objects.", was: map[string]any{}, is: map[string]any{"matchLabels": labels}, changes: true},
+		"LabelsRemoved":      {reason: "The new selector selects more objects.", was: map[string]any{"matchLabels": labels}, changes: true},
+		"ExpressionsAdded":   {reason: "The new selector selects fewer objects.", was: map[string]any{"matchLabels": labels}, is: map[string]any{"matchLabels": labels, "matchExpressions": expressions}, changes: true},
+		"ExpressionsRemoved": {reason: "The new selector selects more objects.", was: map[string]any{"matchExpressions": expressions}, is: map[string]any{}, changes: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

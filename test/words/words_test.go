@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 		want   []string
 	}{
 		"Forms": {
-			reason: "Each declaration is checked, in each form of a word.",
+			reason: "Each declaration is checked for each form of a word.",
 			path:   "a.go",
 			source: "package a\nfunc (t T) tellAll(told int) (TELLS bool) {\n\tfor isTold := range x { y, telling := 1, 2 }\n}",
 			want: []string{
@@ -35,19 +35,19 @@ func TestCheck(t *testing.T) {
 			},
 		},
 		"Uses": {
-			reason: "A use may name somebody else's identifier, and a longer word is another word.",
+			reason: "A use may name a foreign identifier, and a longer word is another word.",
 			path:   "a.go",
 			source: "package a\nvar teller1, intelligent = fortune.Tell(), tell",
 			want:   []string{`a.go:2:5: teller1: the word "teller"; use report`},
 		},
 		"Files": {
-			reason: "Files and packages have names, too.",
+			reason: "The names of files and packages are checked.",
 			path:   "dir/tell_test.go",
 			source: "package told",
 			want:   []string{`dir/tell_test.go: tell_test: the word "tell"; use report`, `dir/tell_test.go:1:9: told: the word "told"; use report`},
 		},
 		"Texts": {
-			reason: "Comments and texts do not use the words that are banned everywhere.",
+			reason: "Comments and texts are checked for words that are banned everywhere.",
 			path:   "a.go",
 			source: "package a\n\n// On its journey, tell it.\nconst a = \"Journeys end\"",
 			want:   []string{`a.go:3:1: text: the word "journey"; use scope`, `a.go:4:11: text: the word "journeys"; use scope`},

@@ -205,10 +205,10 @@ func TestClientCertificates(t *testing.T) {
 		certificate []tls.Certificate
 		answered    bool
 	}{
-		"Nobody":    {reason: "A review without a certificate is anybody's."},
-		"OtherName": {reason: "The authority signs for more than API servers.", certificate: []tls.Certificate{kubelet}},
-		"Foreign":   {reason: "A name counts for nothing in a certificate of another authority.", certificate: []tls.Certificate{other}},
-		"TheirsToo": {reason: "The certificate decides, and nothing else.", certificate: []tls.Certificate{apiServer}, answered: true},
+		"Nobody":    {reason: "A review without a certificate is refused."},
+		"OtherName": {reason: "A certificate of the same CA with another name is refused.", certificate: []tls.Certificate{kubelet}},
+		"Foreign":   {reason: "A certificate of another CA with the right name is refused.", certificate: []tls.Certificate{other}},
+		"TheirsToo": {reason: "A review with the API server's certificate is accepted.", certificate: []tls.Certificate{apiServer}, answered: true},
 	} {
 		t.Run("Forged"+name, func(t *testing.T) {
 			code, answer := forge(t, url, tc.certificate...)

@@ -15,20 +15,20 @@ func TestLocalize(t *testing.T) {
 		want   string // empty if it is left out
 	}{
 		"Deployment": {
-			reason: "Nothing on the hub could run the manager's Pods.",
+			reason: "The hub has no nodes for the manager's Pods.",
 			object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: portico}}`,
 		},
 		"Service": {
-			reason: "A Service without Pods leads nowhere.",
+			reason: "The Service of the manager has no Pods.",
 			object: `{apiVersion: v1, kind: Service, metadata: {name: portico-webhook}}`,
 		},
 		"Role": {
-			reason: "What the manager may do is as a user installs it.",
+			reason: "The rights of the manager stay.",
 			object: `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: portico}}`,
 			want:   `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: portico}}`,
 		},
 		"Webhook": {
-			reason: "Every webhook keeps its path and all else that is said about it.",
+			reason: "Webhooks keep their paths and other fields.",
 			object: `
 kind: MutatingWebhookConfiguration
 webhooks:
@@ -49,7 +49,7 @@ webhooks:
 `,
 		},
 		"Conversion": {
-			reason: "Conversion is one more webhook.",
+			reason: "The URL of a conversion webhook is replaced too.",
 			object: `
 kind: CustomResourceDefinition
 spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: portico-webhook, namespace: portico-system, path: /convert}}}}}
@@ -60,7 +60,7 @@ spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {url: "https://12
 `,
 		},
 		"NoConversion": {
-			reason: "A kind of one version is not converted.",
+			reason: "A definition without conversion stays.",
 			object: `{kind: CustomResourceDefinition, spec: {group: example.org}}`,
 			want:   `{kind: CustomResourceDefinition, spec: {group: example.org}}`,
 		},
