@@ -9,44 +9,44 @@ func TestSameJSON(t *testing.T) {
 		want   bool
 	}{
 		"OrderOfKeys": {
-			reason: "Two encoders may order the keys of a map differently; nothing changed.",
+			reason: "The order of the keys of a map does not matter.",
 			a:      `{"a": 1, "b": {"c": [1, 2], "d": null}}`,
 			b:      `{"b":{"d":null,"c":[1,2]},"a":1}`,
 			want:   true,
 		},
 		"OrderOfItems": {
-			reason: "The order of a list means something.",
+			reason: "The order of a list matters.",
 			a:      `[1, 2]`,
 			b:      `[2, 1]`,
 		},
 		"LargeNumbers": {
-			reason: "Two numbers that a float cannot tell apart are two numbers.",
+			reason: "Large numbers are compared exactly.",
 			a:      `{"n": 9007199254740992}`,
 			b:      `{"n": 9007199254740993}`,
 		},
 		"NullIsNotAbsent": {
-			reason: "A key that is null asks for something else than no key.",
+			reason: "A null differs from a missing key.",
 			a:      `{"a": null}`,
 			b:      `{}`,
 		},
 		"EmptyIsNotNull": {
-			reason: "An empty list is not null.",
+			reason: "An empty list differs from a null.",
 			a:      `{"a": []}`,
 			b:      `{"a": null}`,
 		},
 		"NotJSON": {
-			reason: "What cannot be read is not the same as something else.",
+			reason: "An invalid document differs from other documents.",
 			a:      `{`,
 			b:      `{}`,
 		},
 		"NotJSONTwice": {
-			reason: "The same bytes are the same, whatever they are.",
+			reason: "Equal bytes are equal, even if invalid.",
 			a:      `{`,
 			b:      `{`,
 			want:   true,
 		},
 		"Nothing": {
-			reason: "No document is not an empty one.",
+			reason: "A missing document differs from an empty one.",
 			a:      ``,
 			b:      `{}`,
 		},
@@ -70,29 +70,29 @@ func TestSameButForGeneration(t *testing.T) {
 		want   bool
 	}{
 		"Generation": {
-			reason: "That the hub counted on is no reason to write on the target.",
+			reason: "A change of only the hub's generation is no change on the target.",
 			a:      `{"metadata": {"annotations": {"workload.crossplane.io/hub-generation": "1", "a": "b"}}}`,
 			b:      `{"metadata": {"annotations": {"workload.crossplane.io/hub-generation": "2", "a": "b"}}}`,
 			want:   true,
 		},
 		"OnlyGeneration": {
-			reason: "A stamp that is the only annotation leaves none behind.",
+			reason: "Annotations with only the hub's generation equal no annotations.",
 			a:      `{"metadata": {"annotations": {"workload.crossplane.io/hub-generation": "1"}}}`,
 			b:      `{"metadata": {}}`,
 			want:   true,
 		},
 		"Annotation": {
-			reason: "Every other annotation counts.",
+			reason: "A change of another annotation is a change.",
 			a:      `{"metadata": {"annotations": {"workload.crossplane.io/hub-generation": "1", "a": "b"}}}`,
 			b:      `{"metadata": {"annotations": {"workload.crossplane.io/hub-generation": "1"}}}`,
 		},
 		"LargeNumbers": {
-			reason: "Two numbers that a float cannot tell apart are two numbers.",
+			reason: "Large numbers are compared exactly.",
 			a:      `{"spec": {"n": 9007199254740992}}`,
 			b:      `{"spec": {"n": 9007199254740993}}`,
 		},
 		"NotJSON": {
-			reason: "What cannot be read is to be replaced.",
+			reason: "An invalid document is replaced.",
 			a:      `{`,
 			b:      `{`,
 		},

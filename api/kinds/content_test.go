@@ -13,14 +13,14 @@ func TestProjectContent(t *testing.T) {
 		taken                map[string]any
 	}{
 		"Secret": {
-			reason: "Its resource says what it is, and nothing of what is in it: not in an annotation either.",
+			reason: "The resource of a Secret has no data, also not in an annotation.",
 			native: `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: shop, uid: u, labels: {team: a, workload.crossplane.io/schedule: remote},
   annotations: {note: mine, kubectl.kubernetes.io/last-applied-configuration: "secret"}}, type: Opaque, immutable: true, data: {a: Yg==}}`,
 			want:  `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: shop, labels: {team: a}}, type: Opaque, immutable: true}`,
 			taken: map[string]any{"data": map[string]any{"a": "Yg=="}},
 		},
 		"ConfigMap": {
-			reason: "So it is with a ConfigMap, which may be as large.",
+			reason: "The resource of a ConfigMap has no data.",
 			native: `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {a: b}, binaryData: {c: AA==}}`,
 			want:   `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}}`,
 			taken:  map[string]any{"data": map[string]any{"a": "b"}, "binaryData": map[string]any{"c": "AA=="}},

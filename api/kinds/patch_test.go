@@ -14,13 +14,13 @@ func TestSet(t *testing.T) {
 		reason, object string
 		want           Patch
 	}{
-		"Absent":   {reason: "A key is escaped.", object: `{kind: A, metadata: {annotations: {c: d}}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
-		"Same":     {reason: "What is right is left.", object: `{kind: A, metadata: {annotations: {example.com/a~b: v}}}`},
-		"Other":    {reason: "What is wrong is replaced.", object: `{kind: A, metadata: {annotations: {example.com/a~b: w}}}`, want: Patch{{Operation: "replace", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
-		"Null":     {reason: "A null is a value that is wrong.", object: `{kind: A, metadata: {annotations: {example.com/a~b: null}}}`, want: Patch{{Operation: "replace", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
-		"NoMap":    {reason: "A map that is missing is added whole.", object: `{kind: A, metadata: {}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{"example.com/a~b": "v"}}}},
-		"NullMap":  {reason: "So is one that is null.", object: `{kind: A, metadata: {annotations: null}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{"example.com/a~b": "v"}}}},
-		"NoParent": {reason: "So is all that is missing above it.", object: `{kind: A}`, want: Patch{{Operation: "add", Path: "/metadata", Value: map[string]any{"annotations": map[string]any{"example.com/a~b": "v"}}}}},
+		"Absent":   {reason: "The key is escaped in the path.", object: `{kind: A, metadata: {annotations: {c: d}}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
+		"Same":     {reason: "An equal value is not patched.", object: `{kind: A, metadata: {annotations: {example.com/a~b: v}}}`},
+		"Other":    {reason: "Another value is replaced.", object: `{kind: A, metadata: {annotations: {example.com/a~b: w}}}`, want: Patch{{Operation: "replace", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
+		"Null":     {reason: "A null is replaced.", object: `{kind: A, metadata: {annotations: {example.com/a~b: null}}}`, want: Patch{{Operation: "replace", Path: "/metadata/annotations/example.com~1a~0b", Value: "v"}}},
+		"NoMap":    {reason: "A missing map is added as a whole.", object: `{kind: A, metadata: {}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{"example.com/a~b": "v"}}}},
+		"NullMap":  {reason: "A null map is added as a whole.", object: `{kind: A, metadata: {annotations: null}}`, want: Patch{{Operation: "add", Path: "/metadata/annotations", Value: map[string]any{"example.com/a~b": "v"}}}},
+		"NoParent": {reason: "A missing parent is added as a whole.", object: `{kind: A}`, want: Patch{{Operation: "add", Path: "/metadata", Value: map[string]any{"annotations": map[string]any{"example.com/a~b": "v"}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, object := read(t, tc.object), read(t, tc.object)
@@ -43,11 +43,11 @@ func TestReplace(t *testing.T) {
 		reason, object, old string
 		want                Patch
 	}{
-		"Same":    {reason: "Nothing to restore.", object: `{kind: A, status: {a: 1}}`, old: `{kind: A, status: {a: 1}}`},
-		"Other":   {reason: "The old value is restored whole, and at once.", object: `{kind: A, status: {a: 1, b: 2}}`, old: `{kind: A, status: {c: {d: 3}}}`, want: Patch{jsonpatch.NewOperation("replace", "/status", map[string]any{"c": map[string]any{"d": int64(3)}})}},
-		"Added":   {reason: "Where nothing was, nothing is.", object: `{kind: A, status: {a: 1}}`, old: `{kind: A}`, want: Patch{jsonpatch.NewOperation("remove", "/status", nil)}},
-		"Removed": {reason: "What was there is there again.", object: `{kind: A}`, old: `{kind: A, status: {a: 1}}`, want: Patch{jsonpatch.NewOperation("add", "/status", map[string]any{"a": int64(1)})}},
-		"Neither": {reason: "Nothing to restore.", object: `{kind: A}`, old: `{kind: A}`},
+		"Same":    {reason: "Equal values are not patched.", object: `{kind: A, status: {a: 1}}`, old: `{kind: A, status: {a: 1}}`},
+		"Other":   {reason: "The old value is restored in one operation.", object: `{kind: A, status: {a: 1, b: 2}}`, old: `{kind: A, status: {c: {d: 3}}}`, want: Patch{jsonpatch.NewOperation("replace", "/status", map[string]any{"c": map[string]any{"d": int64(3)}})}},
+		"Added":   {reason: "An added value is removed.", object: `{kind: A, status: {a: 1}}`, old: `{kind: A}`, want: Patch{jsonpatch.NewOperation("remove", "/status", nil)}},
+		"Removed": {reason: "A removed value is added.", object: `{kind: A}`, old: `{kind: A, status: {a: 1}}`, want: Patch{jsonpatch.NewOperation("add", "/status", map[string]any{"a": int64(1)})}},
+		"Neither": {reason: "Missing values are not patched.", object: `{kind: A}`, old: `{kind: A}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, object, old := read(t, tc.object), read(t, tc.object), read(t, tc.old)
@@ -81,17 +81,17 @@ func TestSettle(t *testing.T) {
 		want   []string // the paths that are changed
 	}{
 		"Undone": {
-			reason: "What is pinned back to what it was is no write, and leaves no trace of one.",
+			reason: "If the pin reverts the only change, the managed fields are restored too.",
 			old:    replicaSet(0, "1", "a"),
 			want:   []string{"/spec/replicas", "/metadata/managedFields"},
 		},
 		"MoreToIt": {
-			reason: "A write that changes something else keeps its record.",
+			reason: "If there is another change, the managed fields are kept.",
 			old:    replicaSet(0, "1", "b"),
 			want:   []string{"/spec/replicas"},
 		},
 		"New": {
-			reason: "There is nothing to go back to.",
+			reason: "A new object has no managed fields to restore.",
 			want:   []string{"/spec/replicas"},
 		},
 	}

@@ -17,7 +17,7 @@ func TestProject(t *testing.T) {
 		malformed    bool
 	}{
 		"Deployment": {
-			reason: "The user's values are sent, with the hub's generation. What the hub counts, what Portico marks and who manages what stay here.",
+			reason: "The user's fields are sent with the hub's generation. Fields of the hub and of Portico are not sent.",
 			native: `
 apiVersion: apps/v1
 kind: Deployment
@@ -66,17 +66,17 @@ spec:
     spec: {containers: [{name: web, image: "wordpress:6"}]}`,
 		},
 		"Bare": {
-			reason: "Nothing of ours is left behind, not even an empty map.",
+			reason: "Maps that become empty are removed.",
 			native: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {deployment.kubernetes.io/revision: "1"}}, spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}}}`,
 			want:   `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {metadata: {}}}}`,
 		},
 		"FieldOfTomorrow": {
-			reason: "A field this binary does not know is sent.",
+			reason: "Fields that this version does not know are sent.",
 			native: `{apiVersion: apps/v1, kind: Deployment, tomorrow: 1, metadata: {name: web}, spec: {tomorrow: [2], template: {tomorrow: {a: 3}}}}`,
 			want:   `{apiVersion: apps/v1, kind: Deployment, tomorrow: 1, metadata: {name: web}, spec: {tomorrow: [2], template: {tomorrow: {a: 3}}}}`,
 		},
 		"ServiceAllocated": {
-			reason: "What the hub allocated means nothing elsewhere. A Service's controllers report no generation, and it carries none.",
+			reason: "Fields that the hub allocated are not sent. A Service has no observed generation, so the hub's generation is not sent.",
 			native: `
 apiVersion: v1
 kind: Service
@@ -105,7 +105,7 @@ spec:
   ports: [{name: http, port: 80, protocol: TCP, targetPort: web, tomorrow: 2}]`,
 		},
 		"ServiceGiven": {
-			reason: "What the user gave is meant, everywhere.",
+			reason: "Fields that the user set are sent.",
 			native: `
 apiVersion: v1
 kind: Service
@@ -133,12 +133,12 @@ spec:
   ports: [{port: 53, nodePort: 30053}, {port: 53, protocol: UDP, nodePort: 30054}, {port: 80}]`,
 		},
 		"ServiceWithoutRecord": {
-			reason: "Admission was away: nothing that a hub may have allocated is sent.",
+			reason: "Without a record, fields that the hub may have allocated are not sent.",
 			native: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, clusterIP: 10.0.0.7, ports: [{port: 80, nodePort: 31234}]}}`,
 			want:   `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: [{port: 80}]}}`,
 		},
 		"Malformed": {
-			reason:    "A record that cannot be read says nothing, and guessing could send a hub's address to a target.",
+			reason:    "An invalid record is an error, because the hub's addresses could be sent.",
 			native:    `{apiVersion: v1, kind: Service, metadata: {name: web, annotations: {workload.crossplane.io/intent: '{'}}, spec: {}}`,
 			malformed: true,
 		},
@@ -176,10 +176,10 @@ func TestResourceName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, kind, object, want string
 	}{
-		"Short":   {reason: "The kind comes last, without a dash of its own.", kind: "Deployment", object: "web", want: "web-deployment"},
-		"Dashed":  {reason: "A name may end like a kind.", kind: "Service", object: "web-deployment", want: "web-deployment-service"},
-		"Fitting": {reason: "The longest name that fits is left whole.", kind: "Service", object: long[:245], want: long[:245] + "-service"},
-		"Cut":     {reason: "A longer one is cut, and told apart by a hash.", kind: "Service", object: long, want: long[:228] + "-8e8f6581e0ff9e30-service"},
+		"Short":   {reason: "The name ends with the kind in lower case.", kind: "Deployment", object: "web", want: "web-deployment"},
+		"Dashed":  {reason: "The name of the object may end like a kind.", kind: "Service", object: "web-deployment", want: "web-deployment-service"},
+		"Fitting": {reason: "A name up to the limit is complete.", kind: "Service", object: long[:245], want: long[:245] + "-service"},
+		"Cut":     {reason: "A longer name is truncated and has a hash.", kind: "Service", object: long, want: long[:228] + "-8e8f6581e0ff9e30-service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ResourceName(tc.kind, tc.object)

@@ -34,11 +34,11 @@ func TestReferences(t *testing.T) {
 		want   []Reference
 	}{
 		"Nothing": {
-			reason: "What needs nothing waits for nothing.",
+			reason: "A Pod without references needs nothing.",
 			spec:   `containers: [{name: a, image: b, env: [{name: x, value: secret}]}]`,
 		},
 		"Optional": {
-			reason: "A Pod needs what it cannot do without in one place, though it could in others.",
+			reason: "A reference is optional only if it is optional everywhere.",
 			spec: `
 containers:
 - env:
@@ -49,20 +49,20 @@ volumes:
 			want: []Reference{{Kind: "Secret", Name: "both", Env: true}, {Kind: "Secret", Name: "never", Optional: true, Env: true}},
 		},
 		"SameName": {
-			reason: "A Secret and a ConfigMap of one name are two things.",
+			reason: "A Secret and a ConfigMap with the same name are two references.",
 			spec:   `{containers: [], volumes: [{secret: {secretName: a}}, {configMap: {name: a, optional: true}}]}`,
 			want:   []Reference{{Kind: "ConfigMap", Name: "a", Optional: true}, {Kind: "Secret", Name: "a"}},
 		},
 		"RootCA": {
-			reason: "Each cluster has its own certificate authority; the hub's would be wrong there.",
+			reason: "The ConfigMap with the cluster's CA exists on each cluster.",
 			spec:   `{containers: [], volumes: [{projected: {sources: [{serviceAccountToken: {path: token}}, {configMap: {name: kube-root-ca.crt}}]}}]}`,
 		},
 		"Malformed": {
-			reason: "What the API server would refuse is passed over, not fallen over.",
+			reason: "Values that the API server would refuse are skipped.",
 			spec:   `{containers: [1, {env: {}, envFrom: [null, {secretRef: x}]}], volumes: {}, imagePullSecrets: [{name: 7}, {name: ""}]}`,
 		},
 		"NoPods": {
-			reason: "A template of something else, such as a certificate's, is none of ours.",
+			reason: "A template without containers is not a Pod template.",
 			spec:   `{volumes: [{secret: {secretName: a}}]}`,
 		},
 	}
@@ -107,12 +107,12 @@ func TestPullSecrets(t *testing.T) {
 		account    string
 	}{
 		"None": {
-			reason: "Pods that name none get their ServiceAccount's.",
+			reason: "A Pod without pull secrets gets those of its ServiceAccount.",
 			spec:   `{containers: [], serviceAccountName: builder}`, account: "builder",
 			want: `{containers: [], serviceAccountName: builder, imagePullSecrets: [{name: registry}]}`,
 		},
 		"Own": {
-			reason: "Pods that name some get no others.",
+			reason: "A Pod with pull secrets gets no others.",
 			spec:   `{containers: [], imagePullSecrets: [{name: mine}]}`, account: "default",
 			want: `{containers: [], imagePullSecrets: [{name: mine}]}`,
 		},

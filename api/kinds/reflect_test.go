@@ -33,37 +33,37 @@ func TestReflect(t *testing.T) {
 		want       string
 	}{
 		"Deployment": {
-			reason:     "Counts and conditions are the target's, the generation is translated, and unknown fields are kept.",
+			reason:     "Counts and conditions are copied from the target, the generation is translated, and unknown fields are kept.",
 			native:     `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}, status: {observedGeneration: 3, replicas: 9, conditions: [{type: Available, status: "False"}]}}`,
 			remote:     `{observedGeneration: 7, replicas: 3, readyReplicas: 2, tomorrow: {a: 1}, conditions: [{type: Available, status: "True"}]}`,
 			generation: 4,
 			want:       `{observedGeneration: 4, replicas: 3, readyReplicas: 2, tomorrow: {a: 1}, conditions: [{type: Available, status: "True"}]}`,
 		},
 		"CollisionCount": {
-			reason: "The count of hash collisions is the hub controller's own, and the API server does not let it go down.",
+			reason: "The collision count of the hub is kept, because the API server does not let it decrease.",
 			native: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}, status: {collisionCount: 2}}`,
 			remote: `{collisionCount: 1}`,
 			want:   `{collisionCount: 2}`,
 		},
 		"CollisionCountOfTarget": {
-			reason: "The target's collisions are its own.",
+			reason: "The collision count of the target is not copied.",
 			native: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}}`,
 			remote: `{collisionCount: 1}`,
 			want:   `{}`,
 		},
 		"NothingObserved": {
-			reason: "Before the target has observed anything there is no generation, whatever the hub's controller wrote.",
+			reason: "Before the target has observed a generation, the status has none.",
 			native: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}, status: {observedGeneration: 4, replicas: 3}}`,
 			want:   `{}`,
 		},
 		"FromTheFuture": {
-			reason:     "A generation is not observed before the object has it.",
+			reason:     "The observed generation is at most the hub's generation.",
 			native:     `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}}`,
 			generation: 5,
 			want:       `{observedGeneration: 4}`,
 		},
 		"Problem": {
-			reason:     "What is wrong is shown next to the last counts.",
+			reason:     "Conditions of Portico are added to the last counts.",
 			native:     `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}}`,
 			remote:     `{replicas: 3, conditions: [{type: Available, status: "True"}]}`,
 			generation: 4,
@@ -71,45 +71,45 @@ func TestReflect(t *testing.T) {
 			want:       `{observedGeneration: 4, replicas: 3, conditions: [{type: Available, status: "True"}, {type: TargetReachable, status: "False", reason: Unreachable, message: because, lastTransitionTime: "2026-08-01T12:00:00Z", lastUpdateTime: "2026-08-01T12:00:00Z"}]}`,
 		},
 		"ConditionOfOurName": {
-			reason:   "A condition on the target that has the name of one of ours is not shown: there would be two.",
+			reason:   "A condition of the target with the type of one of Portico's is omitted, because types are unique.",
 			native:   `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}}`,
 			remote:   `{conditions: [{type: TargetReachable, status: "True"}, {type: Mine, status: "True"}]}`,
 			problems: []metav1.Condition{unreachable},
 			want:     `{conditions: [{type: Mine, status: "True"}, {type: TargetReachable, status: "False", reason: Unreachable, message: because, lastTransitionTime: "2026-08-01T12:00:00Z", lastUpdateTime: "2026-08-01T12:00:00Z"}]}`,
 		},
 		"CountsDisagree": {
-			reason: "Of two numbers that disagree the lower one is believed, and a zero is left out.",
+			reason: "If two counts contradict, the lower one is written. A zero is omitted.",
 			native: `{apiVersion: apps/v1, kind: Deployment}`,
 			remote: `{replicas: 3, updatedReplicas: 4, availableReplicas: 2}`,
 			want:   `{replicas: 3, updatedReplicas: 3}`,
 		},
 		"Balancer": {
-			reason: "The target's balancer is the hub's, except that the hub's kube-proxy routes nothing there. A mode is invalid beside a hostname alone.",
+			reason: "The target's load balancer is copied. The ipMode becomes Proxy, and a hostname has none.",
 			native: `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`,
 			remote: `{loadBalancer: {ingress: [{ip: 203.0.113.7, ports: [{port: 80, protocol: TCP, error: example.org/Broken}]}, {ip: "2001:db8::1", ipMode: Proxy}, {hostname: a.example.com}]}}`,
 			want:   `{loadBalancer: {ingress: [{ip: 203.0.113.7, ipMode: Proxy, ports: [{port: 80, protocol: TCP, error: example.org/Broken}]}, {ip: "2001:db8::1", ipMode: Proxy}, {hostname: a.example.com}]}}`,
 		},
 		"BalancerInvalid": {
-			reason: "What the hub would not store is left out, and the rest is stored.",
+			reason: "Entries that the hub would reject are omitted.",
 			native: `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`,
 			remote: `{loadBalancer: {ingress: [3, {}, {ip: 1.2.3}, {ip: 010.0.0.1}, {ip: "fe80::1%eth0"}, {ip: 7}, {hostname: 203.0.113.9}, {hostname: Not_A_Name}, {ipMode: VIP},
 				{ip: bad, hostname: a.example.com, ipMode: VIP, other: x, ports: [x, {port: 0, protocol: TCP}, {port: 80, protocol: ICMP}, {port: 81, protocol: UDP, error: "two words"}]}]}}`,
 			want: `{loadBalancer: {ingress: [{hostname: a.example.com, ports: [{port: 81, protocol: UDP}]}]}}`,
 		},
 		"BalancerAllInvalid": {
-			reason: "An empty list of addresses would be an address to Helm 3.",
+			reason: "Without an address the list is omitted, because an empty one counts as an address for Helm 3.",
 			native: `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`,
 			remote: `{loadBalancer: {ingress: [{hostname: ""}]}}`,
 			want:   `{loadBalancer: {}}`,
 		},
 		"NoBalancer": {
-			reason: "Only a LoadBalancer has one. What other controllers say of the target's Service stays there.",
+			reason: "The status of a Service without a load balancer is not copied.",
 			native: `{apiVersion: v1, kind: Service, spec: {type: ClusterIP}}`,
 			remote: `{loadBalancer: {ingress: [{ip: 203.0.113.7}]}, conditions: [{type: Mine, status: "True"}]}`,
 			want:   `{loadBalancer: {}}`,
 		},
 		"ConditionsOfTheHub": {
-			reason:   "Conditions that others set on the hub stay; ours come and go.",
+			reason:   "Conditions of other writers on the hub are kept.",
 			native:   `{apiVersion: v1, kind: Service, status: {conditions: [{type: Mine, status: "True"}, {type: Synced, status: "False"}]}}`,
 			problems: []metav1.Condition{unreachable},
 			want:     `{loadBalancer: {}, conditions: [{type: Mine, status: "True"}, {type: TargetReachable, status: "False", reason: Unreachable, message: because, lastTransitionTime: "2026-08-01T12:00:00Z"}]}`,
@@ -194,11 +194,11 @@ func TestProblems(t *testing.T) {
 		conditions []metav1.Condition
 		want       []metav1.Condition
 	}{
-		"None":       {reason: "All is well.", conditions: []metav1.Condition{synced}},
-		"InOrder":    {reason: "However they are stored, they are told in one order.", conditions: []metav1.Condition{refused, homeless}, want: []metav1.Condition{homeless, refused}},
-		"OnTheWay":   {reason: "A step on the way is no problem.", conditions: []metav1.Condition{problem(v1alpha1.Synced, v1alpha1.ReasonApplying), problem(v1alpha1.TargetReachable, v1alpha1.ReasonConnecting), problem(v1alpha1.Scheduled, v1alpha1.ReasonNotScheduled)}},
-		"NotReady":   {reason: "What is not ready says so in its own conditions.", conditions: []metav1.Condition{problem(v1alpha1.Ready, v1alpha1.ReasonFailed)}},
-		"NobodyElse": {reason: "Conditions that are not Portico's are not told.", conditions: []metav1.Condition{problem("Mine", "Broken")}},
+		"None":       {reason: "Without problems there are no conditions.", conditions: []metav1.Condition{synced}},
+		"InOrder":    {reason: "Problems have a fixed order.", conditions: []metav1.Condition{refused, homeless}, want: []metav1.Condition{homeless, refused}},
+		"OnTheWay":   {reason: "A condition during progress is no problem.", conditions: []metav1.Condition{problem(v1alpha1.Synced, v1alpha1.ReasonApplying), problem(v1alpha1.TargetReachable, v1alpha1.ReasonConnecting), problem(v1alpha1.Scheduled, v1alpha1.ReasonNotScheduled)}},
+		"NotReady":   {reason: "The condition Ready is not copied, because the object has its own.", conditions: []metav1.Condition{problem(v1alpha1.Ready, v1alpha1.ReasonFailed)}},
+		"NobodyElse": {reason: "Conditions of other writers are not copied.", conditions: []metav1.Condition{problem("Mine", "Broken")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Problems(tc.conditions)); diff != "" {
@@ -219,15 +219,15 @@ func TestObservedHubGeneration(t *testing.T) {
 		remote            string
 		want              int64
 	}{
-		"Observed":      {reason: "The target is done looking at what was sent.", projected: "4", inSpec: "4", remote: deployment("4", "7", "7"), want: 4},
-		"NotObserved":   {reason: "It is not done.", projected: "4", inSpec: "4", remote: deployment("4", "8", "7")},
-		"NotSent":       {reason: "It is done with what was sent before.", projected: "4", inSpec: "4", remote: deployment("3", "7", "7"), want: 3},
-		"NothingToSend": {reason: "Later generations brought nothing to send: what asks for the same is observed.", projected: "6", inSpec: "4", remote: deployment("4", "7", "7"), want: 6},
-		"NoStamp":       {reason: "Somebody removed the stamp; nobody can say.", projected: "4", inSpec: "4", remote: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 7}, status: {observedGeneration: 7}}`},
-		"BadStamp":      {reason: "Or wrote over it.", projected: "4", inSpec: "4", remote: deployment("four", "7", "7")},
-		"NoStatus":      {reason: "A Deployment's controller has yet to say a word.", projected: "1", inSpec: "1", remote: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1, annotations: {` + stamp + `: "1"}}}`},
-		"OtherKind":     {reason: "Of kinds Portico does not know, those that report a generation are asked for it.", projected: "2", inSpec: "2", remote: `{apiVersion: example.com/v1, kind: Database, metadata: {generation: 7, annotations: {` + stamp + `: "2"}}, status: {observedGeneration: 6}}`},
-		"SilentKind":    {reason: "Those that do not are taken at once.", projected: "2", inSpec: "2", remote: `{apiVersion: example.com/v1, kind: Database, metadata: {generation: 7, annotations: {` + stamp + `: "2"}}}`, want: 2},
+		"Observed":      {reason: "The target has observed the sent generation.", projected: "4", inSpec: "4", remote: deployment("4", "7", "7"), want: 4},
+		"NotObserved":   {reason: "The target has not observed the sent generation.", projected: "4", inSpec: "4", remote: deployment("4", "8", "7")},
+		"NotSent":       {reason: "The target has observed an earlier generation.", projected: "4", inSpec: "4", remote: deployment("3", "7", "7"), want: 3},
+		"NothingToSend": {reason: "Later generations changed nothing that is sent, so they are observed too.", projected: "6", inSpec: "4", remote: deployment("4", "7", "7"), want: 6},
+		"NoStamp":       {reason: "The generation is unknown without the annotation.", projected: "4", inSpec: "4", remote: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 7}, status: {observedGeneration: 7}}`},
+		"BadStamp":      {reason: "The generation is unknown with an invalid annotation.", projected: "4", inSpec: "4", remote: deployment("four", "7", "7")},
+		"NoStatus":      {reason: "A Deployment without a status has observed nothing.", projected: "1", inSpec: "1", remote: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1, annotations: {` + stamp + `: "1"}}}`},
+		"OtherKind":     {reason: "An unknown kind with an observed generation must have observed its own.", projected: "2", inSpec: "2", remote: `{apiVersion: example.com/v1, kind: Database, metadata: {generation: 7, annotations: {` + stamp + `: "2"}}, status: {observedGeneration: 6}}`},
+		"SilentKind":    {reason: "An unknown kind without an observed generation has observed its own.", projected: "2", inSpec: "2", remote: `{apiVersion: example.com/v1, kind: Database, metadata: {generation: 7, annotations: {` + stamp + `: "2"}}}`, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resource, template := &metav1.ObjectMeta{}, &metav1.ObjectMeta{}
@@ -242,9 +242,9 @@ func TestObservedHubGeneration(t *testing.T) {
 
 func TestPin(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, object, want string }{
-		"Shadow":  {reason: "A shadow never has a Pod.", object: `{kind: ReplicaSet, metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 3}}`, want: `{kind: ReplicaSet, metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`},
-		"Default": {reason: "No number means one.", object: `{kind: ReplicaSet, metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {}}`, want: `{kind: ReplicaSet, metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`},
-		"LetGo":   {reason: "One that comes home may run.", object: `{kind: ReplicaSet, metadata: {}, spec: {replicas: 3}}`, want: `{kind: ReplicaSet, metadata: {}, spec: {replicas: 3}}`},
+		"Shadow":  {reason: "A labelled ReplicaSet has 0 replicas.", object: `{kind: ReplicaSet, metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 3}}`, want: `{kind: ReplicaSet, metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`},
+		"Default": {reason: "The default of replicas is 1, and is set to 0.", object: `{kind: ReplicaSet, metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {}}`, want: `{kind: ReplicaSet, metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`},
+		"LetGo":   {reason: "A ReplicaSet without the label may have replicas.", object: `{kind: ReplicaSet, metadata: {}, spec: {replicas: 3}}`, want: `{kind: ReplicaSet, metadata: {}, spec: {replicas: 3}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := read(t, tc.object)
@@ -266,10 +266,10 @@ func TestShadowStatus(t *testing.T) {
 		newest bool
 		want   appsv1.ReplicaSetStatus
 	}{
-		"Older":    {reason: "Only the newest shows Pods.", remote: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2}},
-		"Done":     {reason: "All are new, so all that are ready are new.", remote: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 2, AvailableReplicas: 1}, newest: true, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2, Replicas: 3, FullyLabeledReplicas: 3, ReadyReplicas: 2, AvailableReplicas: 1}},
-		"Halfway":  {reason: "The ready Pods may be the old ones as far as these go.", remote: appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 2, ReadyReplicas: 3, AvailableReplicas: 2}, newest: true, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2, Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 1}},
-		"Disagree": {reason: "Whatever is reported, what is shown can be stored.", remote: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 5}, newest: true, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2, Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1}},
+		"Older":    {reason: "An older ReplicaSet has no Pods.", remote: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2}},
+		"Done":     {reason: "If all Pods are new, all ready Pods are new.", remote: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 2, AvailableReplicas: 1}, newest: true, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2, Replicas: 3, FullyLabeledReplicas: 3, ReadyReplicas: 2, AvailableReplicas: 1}},
+		"Halfway":  {reason: "The ready Pods may be old ones.", remote: appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 2, ReadyReplicas: 3, AvailableReplicas: 2}, newest: true, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2, Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 1}},
+		"Disagree": {reason: "Counts that contradict are corrected, because the hub would reject them.", remote: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 5}, newest: true, want: appsv1.ReplicaSetStatus{ObservedGeneration: 2, Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 1, AvailableReplicas: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, HeldReplicaSetStatus(tc.remote, 2, tc.newest)); diff != "" {
@@ -288,9 +288,9 @@ func TestNewestShadow(t *testing.T) {
 		given  []metav1.Object
 		want   string
 	}{
-		"None":    {reason: "None was made yet."},
-		"Numbers": {reason: "Revisions are numbers, not texts.", given: []metav1.Object{rs("a", "9"), rs("b", "10"), rs("c", "2")}, want: "b"},
-		"Unsaid":  {reason: "One that does not say is the oldest.", given: []metav1.Object{&metav1.ObjectMeta{Name: "a"}, rs("b", "1")}, want: "b"},
+		"None":    {reason: "The Deployment has no ReplicaSet yet."},
+		"Numbers": {reason: "Revisions are compared as numbers.", given: []metav1.Object{rs("a", "9"), rs("b", "10"), rs("c", "2")}, want: "b"},
+		"Unsaid":  {reason: "A ReplicaSet without a revision is the oldest.", given: []metav1.Object{&metav1.ObjectMeta{Name: "a"}, rs("b", "1")}, want: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -61,14 +61,14 @@ func TestReplaceRegions(t *testing.T) {
 			want:   "a:\n  # BEGIN GENERATED list\n  - a\n  - b\n  # END GENERATED\nb: c\n",
 		},
 		"Markdown": {
-			reason: "A page has markers too.",
+			reason: "A Markdown page has markers too.",
 			text:   "<!-- BEGIN GENERATED list -->\n<!-- END GENERATED -->\n",
 			want:   "<!-- BEGIN GENERATED list -->\n- a\n- b\n<!-- END GENERATED -->\n",
 		},
 		"None":    {reason: "Other text is not changed.", text: "a: b", want: "a: b"},
 		"Unknown": {reason: "A misspelt name is an error.", text: "# BEGIN GENERATED lits\n# END GENERATED\n", fails: true},
-		"Open":    {reason: "Nothing after a region is lost.", text: "# BEGIN GENERATED list\na: b\n", fails: true},
-		"Nested":  {reason: "A region has its own end.", text: "# BEGIN GENERATED list\n# BEGIN GENERATED list\n# END GENERATED\n", fails: true},
+		"Open":    {reason: "A region without an end is an error.", text: "# BEGIN GENERATED list\na: b\n", fails: true},
+		"Nested":  {reason: "A region inside a region is an error.", text: "# BEGIN GENERATED list\n# BEGIN GENERATED list\n# END GENERATED\n", fails: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
