@@ -54,7 +54,7 @@ func TestOwnership(t *testing.T) {
 		})
 	}
 	if _, errs := DeletionPolicyOf(&metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.DeletionAnnotation: "orphan"}}); len(errs) != 1 {
-		t.Errorf("a word that is none decides what is deleted: %v", errs)
+		t.Errorf("an unknown value of the deletion policy was accepted: %v", errs)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestReleaseIsForDeletion(t *testing.T) {
 	gone := &v1alpha2.KubernetesApplication{}
 	gone.DeletionTimestamp, gone.Annotations = &metav1.Time{}, map[string]string{v1alpha1.ReleaseAnnotation: "true"}
 	if errs := ValidateApplication(gone, nil); len(errs) > 0 {
-		t.Errorf("what is being deleted cannot be given up: %v", errs)
+		t.Errorf("an object that is being deleted cannot be released: %v", errs)
 	}
 }
 
@@ -81,12 +81,12 @@ func TestStillLeft(t *testing.T) {
 	object := RemoteObjectName(&on[0])
 	left := []v1alpha1.OrphanedObject{{Object: "Deployment shop/other"}, {Object: object}}
 	if diff := cmp.Diff(left[:1], OrphanedObjects(left, on)); diff != "" {
-		t.Errorf("what is a resource's again is not left behind (-want +got):\n%s", diff)
+		t.Errorf("objects with a resource are not orphaned (-want +got):\n%s", diff)
 	}
 	now := metav1.Now()
 	on[0].DeletionTimestamp = &now
 	if diff := cmp.Diff(left, OrphanedObjects(left, on)); diff != "" {
-		t.Errorf("what is being deleted finds nothing again (-want +got):\n%s", diff)
+		t.Errorf("objects of a resource that is being deleted stay orphaned (-want +got):\n%s", diff)
 	}
 }
 

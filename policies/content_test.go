@@ -53,7 +53,7 @@ func TestValidateHandwritten(t *testing.T) {
 	free := handwritten("mine", `{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: shop}, data: {a: Yg==}}`)
 	free.OwnerReferences = nil
 	if errs := ValidateResource(free, nil); len(errs) > 0 {
-		t.Errorf("a Secret that somebody writes into a resource of their own is theirs to write: %v", errs)
+		t.Errorf("a Secret in a handwritten resource was refused: %v", errs)
 	}
 }
 

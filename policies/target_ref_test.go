@@ -44,10 +44,10 @@ func TestKeepPlaced(t *testing.T) {
 	moving := `{metadata: {name: web}, spec: {targetRef: {name: b}, leavingTargetRef: {name: a}}}`
 	settled := `{metadata: {name: web}, spec: {targetRef: {name: b}}}`
 	if errs := ValidateResourceTarget(read[v1alpha1.KubernetesApplicationResource](t, settled), read[v1alpha1.KubernetesApplicationResource](t, moving)); len(errs) > 0 {
-		t.Errorf("what is left behind may be forgotten: %v", errs)
+		t.Errorf("the removal of spec.leavingTargetRef was refused: %v", errs)
 	}
 	want := []problem{{field.ErrorTypeForbidden, "spec.leavingTargetRef"}}
 	if diff := cmp.Diff(want, problems(ValidateResourceTarget(read[v1alpha1.KubernetesApplicationResource](t, moving), read[v1alpha1.KubernetesApplicationResource](t, settled)))); diff != "" {
-		t.Errorf("what Portico deletes is not anybody's to say (-want +got):\n%s", diff)
+		t.Errorf("a user may not name the target to leave (-want +got):\n%s", diff)
 	}
 }

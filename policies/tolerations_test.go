@@ -87,7 +87,7 @@ func TestTolerationsAgree(t *testing.T) {
 		}
 	}
 	if !(Membership{}).Agrees(app) {
-		t.Error("who says nothing must agree")
+		t.Error("an object without tolerations must agree")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestBudget(t *testing.T) {
 				}
 			})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/"+query, nil))
 			if !served {
-				t.Error("nobody was asked")
+				t.Error("no request was made")
 			}
 		})
 	}

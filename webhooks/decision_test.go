@@ -361,7 +361,7 @@ type noCounting struct{ client.Reader }
 
 func (n noCounting) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if _, counts := list.(*v1alpha1.KubernetesApplicationResourceList); counts {
-		return fmt.Errorf("somebody counts")
+		return fmt.Errorf("another request is counting")
 	}
 	return n.Reader.List(ctx, list, opts...)
 }

@@ -156,7 +156,7 @@ func expectUndecided(t *testing.T, policy admissionregistrationv1.FailurePolicyT
 	}
 	text := strings.Join(resp.Warnings, " ") + resp.Result.Message
 	if strings.Contains(text, "secret") {
-		t.Errorf("%s The answer tells what only the log should: %s", reason, text)
+		t.Errorf("%s The answer has details that belong only in the log: %s", reason, text)
 	}
 	switch policy {
 	case admissionregistrationv1.Fail:

@@ -165,7 +165,7 @@ func post(t testing.TB, hooks http.Handler, path string, req *admissionv1.Admiss
 	}
 	resp := send(t, hooks, path, "application/json", body)
 	if resp.UID != types.UID("review-1") {
-		t.Errorf("the answer is to %q, which is not what was asked", resp.UID)
+		t.Errorf("the answer is for request %q, which is another one", resp.UID)
 	}
 	return resp
 }

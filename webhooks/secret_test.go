@@ -252,7 +252,7 @@ func TestConnectionCorpus(t *testing.T) {
 					t.Errorf("%s: not refused as invalid: %s", order, answer)
 				}
 				if tc.Leaks(answer, canary) {
-					t.Errorf("%s: the answer tells what the Secret holds: %s", order, answer)
+					t.Errorf("%s: the answer has data of the Secret: %s", order, answer)
 				}
 			}
 		})

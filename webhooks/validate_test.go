@@ -342,6 +342,6 @@ func TestRefusal(t *testing.T) {
 	}
 	if diff := cmp.Diff(&metav1.StatusDetails{Group: "apps", Kind: "Deployment", Name: "web"},
 		&metav1.StatusDetails{Group: resp.Result.Details.Group, Kind: resp.Result.Details.Kind, Name: resp.Result.Details.Name}); diff != "" {
-		t.Errorf("what it is about (-want +got):\n%s", diff)
+		t.Errorf("fields of the log (-want +got):\n%s", diff)
 	}
 }

@@ -95,9 +95,9 @@ func TestDescribeOwner(t *testing.T) {
 		madeBy   bool
 		owner    string
 	}{
-		"Ours":    {"The version does not matter, nor a UID from before a restore.", owned(ours, "KubernetesApplication", "shop", "0"), true, "belongs to KubernetesApplication shop"},
-		"Another": {"It belongs to another application.", owned(ours, "KubernetesApplication", "bar", "1"), false, "belongs to KubernetesApplication bar"},
-		"Native":  {"It belongs to a native object.", owned("apps/v1", "Deployment", "shop", "1"), false, "belongs to Deployment shop"},
+		"Ours":    {"The version of the owner and its UID from before a restore do not matter.", owned(ours, "KubernetesApplication", "shop", "0"), true, "belongs to KubernetesApplication shop"},
+		"Another": {"A resource of another application is not adopted.", owned(ours, "KubernetesApplication", "bar", "1"), false, "belongs to KubernetesApplication bar"},
+		"Native":  {"A resource of a native object is not adopted.", owned("apps/v1", "Deployment", "shop", "1"), false, "belongs to Deployment shop"},
 		"Nobody":  {"A resource without a controller is not adopted.", resource("web"), false, "was created by a user; an application does not take it over"},
 		"Lost":    {"A resource that lost its owner in a backup is adopted again.", lost, true, "was created by a user; an application does not take it over"},
 	}

@@ -132,7 +132,7 @@ func TestUnknownKinds(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			if s.requests < 20 || s.requests > 60 {
-				t.Errorf("who hears of no definition asked %d times in an hour", s.requests)
+				t.Errorf("without events of definitions there were %d requests in an hour", s.requests)
 			}
 			s.mu.Lock()
 			s.has = true
@@ -154,13 +154,13 @@ func TestUnknownKinds(t *testing.T) {
 				s.stopWaiting(resource)
 			}
 			if s.watchContext.Err() == nil {
-				t.Error("definitions are watched for nobody")
+				t.Error("definitions are watched without a need")
 			}
 			before := s.requests
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			if s.requests != before {
-				t.Error("the target was asked for nobody")
+				t.Error("the target got a request without a need")
 			}
 		})
 	})

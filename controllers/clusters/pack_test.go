@@ -63,7 +63,7 @@ func TestPack(t *testing.T) {
 				t.Error("the spec is not packed")
 			}
 			if diff := cmp.Diff(want.Object["metadata"], object.Object["metadata"]); diff != "" {
-				t.Errorf("what events are read by: -want, +got:\n%s", diff)
+				t.Errorf("fields for events: -want, +got:\n%s", diff)
 			}
 			if err := unpack(object); err != nil {
 				t.Fatal(err)

@@ -94,7 +94,7 @@ func TestNeed(t *testing.T) {
 	watching(t, client)
 	w.Release(dev)
 	if len(w.Running()) != 1 {
-		t.Fatal("the watch ended while somebody needs it")
+		t.Fatal("the watch ended while it was needed")
 	}
 	// A change of a trimmed field is not reported. A change of another field is.
 	same, changed := newCluster("a", "New"), newCluster("a", "Bound")
@@ -112,7 +112,7 @@ func TestNeed(t *testing.T) {
 	w.Release(qa)
 	w.Release(qa)
 	if running := w.Running(); len(running) != 0 {
-		t.Errorf("nobody needs %v", running)
+		t.Errorf("watches without a need: %v", running)
 	}
 }
 

@@ -132,14 +132,14 @@ func TestState(t *testing.T) {
 		fence  *Fence
 		want   State
 	}{
-		"New":      {"Nothing is written before the first answer.", fence(), Pending},
-		"Held":     {"It was renewed in time.", fence(wrote(Validity - 1)), Held},
-		"Lapsed":   {"It was not, and another may take it soon.", fence(wrote(Validity)), Lapsed},
-		"Asleep":   {"A machine that slept has a monotonic clock that did not count.", fence(func(f *Fence) { f.RecordWrite("1", now.Add(-time.Hour).Round(0)) }), Lapsed},
-		"Denied":   {"Without the right writes go on.", fence((*Fence).SetDenied), Unfenced},
-		"Revoked":  {"Also when there was one.", fence(wrote(0), (*Fence).SetDenied), Unfenced},
-		"Granted":  {"And when there is one again, it counts.", fence((*Fence).SetDenied, wrote(0)), Held},
-		"Conflict": {"Another has it.", fence(wrote(0), func(f *Fence) { f.Observe(&Lease{Holder: "b", Version: "2", Duration: Duration}, now) }), Conflict},
+		"New":      {"Before the first answer the fence is pending.", fence(), Pending},
+		"Held":     {"The Lease was renewed in time.", fence(wrote(Validity - 1)), Held},
+		"Lapsed":   {"The Lease was not renewed in time, and another process may take it soon.", fence(wrote(Validity)), Lapsed},
+		"Asleep":   {"The monotonic clock stopped while the machine was suspended.", fence(func(f *Fence) { f.RecordWrite("1", now.Add(-time.Hour).Round(0)) }), Lapsed},
+		"Denied":   {"Without the right to the Lease the process writes.", fence((*Fence).SetDenied), Unfenced},
+		"Revoked":  {"The right to the Lease was revoked.", fence(wrote(0), (*Fence).SetDenied), Unfenced},
+		"Granted":  {"The right to the Lease was granted again.", fence((*Fence).SetDenied, wrote(0)), Held},
+		"Conflict": {"Another process holds the Lease.", fence(wrote(0), func(f *Fence) { f.Observe(&Lease{Holder: "b", Version: "2", Duration: Duration}, now) }), Conflict},
 	} {
 		if got := tc.fence.State(now); got != tc.want {
 			t.Errorf("%s: %s, want %s: %s", name, got, tc.want, tc.reason)

@@ -29,8 +29,8 @@ func TestOrphan(t *testing.T) {
 		wantOwner  bool
 	}{
 		"Orphaned":   {"The object on the target stays.", []string{metav1.FinalizerOrphanDependents}, false},
-		"Foreground": {"The resource goes with its owner.", []string{metav1.FinalizerDeleteDependents}, true},
-		"Background": {"The resource goes after its owner.", nil, true},
+		"Foreground": {"The resource is deleted before its owner.", []string{metav1.FinalizerDeleteDependents}, true},
+		"Background": {"The resource is deleted after its owner.", nil, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -96,17 +96,17 @@ func TestReconcile(t *testing.T) {
 	}
 
 	if diff := cmp.Diff([]string{"Warning CannotMove", "Warning StaysOnHub", "Warning StaysOnHub"}, reconcile()); diff != "" {
-		t.Errorf("what the label did not reach is told (-want +got):\n%s", diff)
+		t.Errorf("reported objects without the label (-want +got):\n%s", diff)
 	}
 	if got := labelled(); len(got) > 0 {
-		t.Errorf("nobody said that %v shall move", got)
+		t.Errorf("%v moved without a request", got)
 	}
 	metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, v1alpha1.AdoptExistingAnnotation, "true")
 	if err := hub.Update(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"Normal OptedIn", "Normal OptedIn", "Normal OptedIn"}, reconcile()); diff != "" {
-		t.Errorf("what is labelled is told (-want +got):\n%s", diff)
+		t.Errorf("reported objects with the label (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"deployment before", "deployment web", "service web"}, labelled()); diff != "" {
 		t.Errorf("everything moves that can (-want +got):\n%s", diff)

@@ -17,7 +17,7 @@ func TestAppendLeftObject(t *testing.T) {
 		return out
 	}
 	if diff := cmp.Diff(left("b", "a"), appendLeftObject(left("a", "b"), left("a")[0])); diff != "" {
-		t.Errorf("each once, the last last (-want +got):\n%s", diff)
+		t.Errorf("want each line once, the last one last (-want +got):\n%s", diff)
 	}
 	var many []v1alpha1.OrphanedObject
 	for i := range maxLeftObjects {

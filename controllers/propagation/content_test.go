@@ -68,7 +68,7 @@ func TestResolveContent(t *testing.T) {
 			before := plan.DigestOf(s.desired)
 			err := c.sources.resolveContent(t.Context(), s)
 			if _, early := s.desired.Object["data"]; early {
-				t.Error("what is in it was put where it is not needed")
+				t.Error("the data was written to the wrong place")
 			}
 			if !tc.sent {
 				synced := meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Synced)
@@ -97,7 +97,7 @@ func TestResolveContent(t *testing.T) {
 			}
 			c.live = nil
 			if err := errors.Join(c.sources.resolveContent(t.Context(), second), c.applier.fillContent(t.Context(), second)); err != nil || plan.DigestOf(second.desired) != plan.DigestOf(s.desired) {
-				t.Errorf("what did not change ended with %v, and another digest: %t", err, plan.DigestOf(second.desired) != plan.DigestOf(s.desired))
+				t.Errorf("an unchanged object: error %v, and another digest: %t", err, plan.DigestOf(second.desired) != plan.DigestOf(s.desired))
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func TestOrphansObject(t *testing.T) {
 		}
 		resource.Annotations = map[string]string{v1alpha1.DeletionAnnotation: string(v1alpha1.DeletionOrphan)}
 		if got := orphansObject(resource); got != tc.want {
-			t.Errorf("%s: what is not being deleted is not left alone because it will be", name)
+			t.Errorf("%s: the object is not being deleted, and was treated as if it were", name)
 		}
 		now := metav1.Now()
 		resource.DeletionTimestamp = &now

@@ -57,10 +57,10 @@ func TestReportDrift(t *testing.T) {
 		"-",
 	}
 	if diff := cmp.Diff(want, events); diff != "" {
-		t.Errorf("each change is told once (-want +got):\n%s", diff)
+		t.Errorf("each change is reported once (-want +got):\n%s", diff)
 	}
 	if len(resource.Status.Drift) > 0 {
-		t.Error("what is corrected is not listed")
+		t.Error("a corrected object is listed as drifted")
 	}
 	step(v1alpha1.DriftReport, slices.Repeat([]v1alpha1.Drift{at(".a", "b")}, 30)...)
 	if len(resource.Status.Drift) != plan.MaxDrifts {

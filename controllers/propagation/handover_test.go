@@ -61,7 +61,7 @@ func TestWrittenByPredecessor(t *testing.T) {
 	observed.SetAnnotations(map[string]string{v1alpha1.ResourceUIDAnnotation: "another"})
 	s := &scope{resource: resource, observed: observed, state: plan.Drifted}
 	if s.writtenByPredecessor() {
-		t.Error("a resource that nobody owns is deleted by nobody but its user")
+		t.Error("a resource without an owner was deleted")
 	}
 	resource.Labels = map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor}
 	if !s.writtenByPredecessor() {

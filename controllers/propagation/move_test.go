@@ -240,7 +240,7 @@ func TestCheckAllowed(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if tc.want != "" && (s.resource.Status.ObservedHubGeneration != 0 || !meta.IsStatusConditionFalse(s.resource.Status.Conditions, v1alpha1.Ready)) {
-				t.Errorf("what is not there seems to run: %+v", s.resource.Status)
+				t.Errorf("the object does not exist, and the status is %+v", s.resource.Status)
 			}
 		})
 	}

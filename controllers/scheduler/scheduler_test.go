@@ -316,7 +316,7 @@ func TestMembersAreEvaluatedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, 0, "eu Scheduled application shop runs on target eu"},
-		{"It is moved, and no input changed.", func() {
+		{"The application has to move, and no input changed.", func() {
 			app := &v1alpha2.KubernetesApplication{}
 			if err := hub.Get(t.Context(), client.ObjectKey{Namespace: "a", Name: "shop"}, app); err != nil {
 				t.Fatal(err)

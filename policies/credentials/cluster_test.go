@@ -22,15 +22,15 @@ func TestClusterID(t *testing.T) {
 		id     string
 		same   bool
 	}{
-		"Spelling":       {"One endpoint can be written in several ways.", config("https://PROD.example.org.:6443/", ca), true},
-		"Credential":     {"It is the same cluster for whoever calls it.", config("https://prod.example.org:6443", ca, func(c *rest.Config) { c.BearerToken, c.KeyData = "a", []byte(key) }), true},
-		"Comments":       {"A bundle may have comments, and a certificate twice.", config("https://prod.example.org:6443", "# prod\n"+ca+"\n"+ca), true},
+		"Spelling":       {"An endpoint has several spellings.", config("https://PROD.example.org.:6443/", ca), true},
+		"Credential":     {"The credential does not matter.", config("https://prod.example.org:6443", ca, func(c *rest.Config) { c.BearerToken, c.KeyData = "a", []byte(key) }), true},
+		"Comments":       {"Comments and duplicates in the CA bundle do not matter.", config("https://prod.example.org:6443", "# prod\n"+ca+"\n"+ca), true},
 		"Port":           {"Another port is another server.", config("https://prod.example.org", ca), false},
-		"Path":           {"A proxy has several clusters behind one address.", config("https://prod.example.org:6443/k8s/clusters/a", ca), false},
-		"ServerName":     {"So does one that routes by name.", config("https://prod.example.org:6443", ca, func(c *rest.Config) { c.ServerName = "dev" }), false},
-		"Authority":      {"Whoever answers at this address for another CA is another.", config("https://prod.example.org:6443", other), false},
-		"NoAuthority":    {"The system's authorities are others, too.", config("https://prod.example.org:6443", ""), false},
-		"MoreAuthorised": {"A bundle trusts whoever has any of its keys.", config("https://prod.example.org:6443", ca+other), false},
+		"Path":           {"A proxy may serve several clusters by path.", config("https://prod.example.org:6443/k8s/clusters/a", ca), false},
+		"ServerName":     {"A proxy may serve several clusters by server name.", config("https://prod.example.org:6443", ca, func(c *rest.Config) { c.ServerName = "dev" }), false},
+		"Authority":      {"A server with another CA is another cluster.", config("https://prod.example.org:6443", other), false},
+		"NoAuthority":    {"Without a CA the system's CAs apply, which are others.", config("https://prod.example.org:6443", ""), false},
+		"MoreAuthorised": {"A CA bundle with more certificates trusts other servers too.", config("https://prod.example.org:6443", ca+other), false},
 	} {
 		if (tc.id == first) != tc.same {
 			t.Errorf("%s: same = %t, want %t: %s", name, tc.id == first, tc.same, tc.reason)

@@ -34,7 +34,7 @@ func TestCorpus(t *testing.T) {
 				}
 				text := errs.ToAggregate().Error()
 				if tc.Leaks(text, canary) {
-					t.Errorf("%q tells what the Secret holds", text)
+					t.Errorf("%q has data of the Secret", text)
 				}
 				messages = append(messages, text)
 			}

@@ -170,6 +170,6 @@ func TestDigest(t *testing.T) {
 		})
 	}
 	if strings.Contains(Digest(data(base)), "eu-1") {
-		t.Error("a digest tells what it is of")
+		t.Error("the digest contains data of the Secret")
 	}
 }

@@ -46,18 +46,18 @@ func TestServiceAccountToken(t *testing.T) {
 	certificate, _ := pair(t)
 	secret := data(map[string]string{"token": "t", "ca.crt": certificate, "namespace": "infra"})
 	if _, errs := (Rules{}).ReadSecret(secret); errs == nil {
-		t.Error("a Secret without an endpoint leads somewhere although nobody knows the hub's")
+		t.Error("a Secret without an endpoint was accepted without the hub's endpoint")
 	}
 	got, errs := Rules{Hub: "https://127.0.0.1:6443"}.ReadSecret(secret)
 	if errs != nil {
 		t.Fatal(errs)
 	}
 	if got.Config.Host != "https://127.0.0.1:6443" || got.Config.BearerToken != "t" || string(got.Config.CAData) != certificate {
-		t.Errorf("a service account's token does not lead to the hub: %+v", got.Config.Host)
+		t.Errorf("a ServiceAccount's token does not connect to the hub: %+v", got.Config.Host)
 	}
 	delete(secret, "ca.crt")
 	if _, errs := (Rules{Hub: "https://127.0.0.1:6443"}).ReadSecret(secret); errs == nil {
-		t.Error("a token alone leads to the hub, although it may be any cluster's")
+		t.Error("a token alone connects to the hub, although it may be another cluster's")
 	}
 }
 

@@ -82,7 +82,7 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	if all := strings.Join(lines, "\n"); strings.Contains(all, "confidential") || strings.Contains(all, "not today") {
-		t.Errorf("the log says what was in the object:\n%s", all)
+		t.Errorf("the log has data of the object:\n%s", all)
 	}
 
 	q.Request.DryRun = true

@@ -16,7 +16,7 @@ import (
 	policyv1alpha1 "github.com/portico-io/portico/api/policy/v1alpha1"
 )
 
-var update = flag.Bool("update", false, "write what policies are refused with to testdata")
+var update = flag.Bool("update", false, "write the errors of policies to testdata")
 
 // broken is one policy of testdata/broken: the reason of the test, the modules, and the
 // expected problems. The wrong lines end in "# WRONG".

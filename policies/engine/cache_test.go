@@ -131,7 +131,7 @@ func TestReuseOfPolicies(t *testing.T) {
 		{"A library changed.", func() { apply(t, e, library(0)) }, "imports"},
 		{"A policy changed.", func() { apply(t, e, policy("other", denies("C"))) }, "other"},
 		{"A policy and its library changed back.", func() { apply(t, e, library(1), policy("other", denies("B"))) }, ""},
-		{"The action is no part of the answer.", func() { apply(t, e, policy("other", denies("B"), action(policyv1alpha1.Warn))) }, "other"},
+		{"The action is not part of the cached answer.", func() { apply(t, e, policy("other", denies("B"), action(policyv1alpha1.Warn))) }, "other"},
 	}
 	for _, step := range steps {
 		step.change()

@@ -201,7 +201,7 @@ func TestPrintAndTrace(t *testing.T) {
 	}
 	const fails = "talks.rego:7     | Fail"
 	if !strings.Contains(trace.String(), fails) || strings.Contains(trace.String(), "Unify") || strings.Contains(trace.String(), "Exit") {
-		t.Errorf("the trace shows something else than what does not hold:\n%s", trace.String())
+		t.Errorf("the trace has other expressions than the failed one:\n%s", trace.String())
 	}
 	some := trace.String()
 	trace.Reset()

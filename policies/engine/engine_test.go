@@ -33,16 +33,16 @@ func TestLastGoodForm(t *testing.T) {
 		t.Fatal("a finding without a message was accepted")
 	}
 	if diff := cmp.Diff([]string{"p:Good", "q:Other"}, codes(e.Decide(ctx, scheduling()))); diff != "" {
-		t.Errorf("the last good form does not decide:\n%s", diff)
+		t.Errorf("the last good revision is not in force:\n%s", diff)
 	}
 	state, _ := e.Policy("p")
 	if state.OK() || state.Serving != Revision(good.Spec) || state.Revision == state.Serving {
-		t.Errorf("the state does not tell: %+v", state)
+		t.Errorf("the state lacks the failure: %+v", state)
 	}
 
 	apply(t, e, policy("p", denies("Better")))
 	if diff := cmp.Diff([]string{"p:Better", "q:Other"}, codes(e.Decide(ctx, scheduling()))); diff != "" {
-		t.Errorf("the mended form does not decide:\n%s", diff)
+		t.Errorf("the corrected revision is not in force:\n%s", diff)
 	}
 	e.Remove(ctx, "p")
 	if diff := cmp.Diff([]string{"q:Other"}, codes(e.Decide(ctx, scheduling()))); diff != "" {
@@ -124,7 +124,7 @@ func TestLibraryMendsAndBreaks(t *testing.T) {
 	// A user applies the library nevertheless: the decisions do not change.
 	e.Apply(ctx, library("limits", "more := 1\n"))
 	if diff := cmp.Diff([]string{"user:Many"}, codes(e.Decide(ctx, scheduling()))); diff != "" {
-		t.Errorf("the last good form does not decide:\n%s", diff)
+		t.Errorf("the last good revision is not in force:\n%s", diff)
 	}
 	if state, _ := e.Policy("user"); state.OK() {
 		t.Error("nothing says that the policy is broken")
@@ -164,7 +164,7 @@ func TestWarnings(t *testing.T) {
 func TestRevision(t *testing.T) {
 	implicit, explicit := policy("p", denies("A")), policy("p", denies("A"), action(policyv1alpha1.Deny), onFailure(policyv1alpha1.Fail))
 	if Revision(implicit.Spec) != Revision(explicit.Spec) {
-		t.Error("what the API server defaults makes another revision")
+		t.Error("a default of the API server changes the revision")
 	}
 	if Revision(implicit.Spec) == Revision(policy("p", denies("B")).Spec) {
 		t.Error("another content has the same revision")

@@ -58,7 +58,7 @@ func TestHostilePolicies(t *testing.T) {
 				t.Error(diff)
 			}
 			if served == 0 {
-				t.Error("nobody was served while the hostile policy ran")
+				t.Error("no request was served while the hostile policy ran")
 			}
 			t.Logf("stopped after %v, %d other requests served", d.Evaluations[0].Duration.Round(time.Millisecond), served)
 		})
@@ -86,7 +86,7 @@ func TestHostileTest(t *testing.T) {
 	p := policy("p", denies("A")+"\n"+manyNumbers, module("p_test.rego",
 		header+"test_loops if {\n\tsome a in many\n\tsome b in many\n\tsome c in many\n\t((a * b) * c) == -1\n}\n"))
 	if e := New(Options{}); e.Check(context.Background(), p).OK() {
-		t.Error("a policy whose test takes forever was accepted")
+		t.Error("a policy with an endless test was accepted")
 	}
 }
 

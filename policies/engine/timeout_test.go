@@ -35,7 +35,7 @@ const someWork = "squares := {x | some i, _ in split(sprintf(\"%100d\", [0]), \"
 // TestBusyMachine: waiting for a busy machine does not count as time of a policy.
 func TestBusyMachine(t *testing.T) {
 	if threadCPUTime(currentThreadID()) == 0 {
-		t.Fatal("the time of a thread cannot be read")
+		t.Fatal("the CPU time of a thread cannot be read")
 	}
 	e := New(Options{Timeout: time.Second})
 	apply(t, e, policy("innocent", someWork+"deny contains {\"code\": \"A\", \"msg\": \"no\"} if count(squares) > 1\n"))
@@ -92,7 +92,7 @@ func TestSlowPolicyIsKeptApart(t *testing.T) {
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := e.acquireWorker(canceled, slow); err == nil {
-		t.Error("nobody waits, and yet somebody got in")
+		t.Error("a canceled request got the worker")
 	}
 	<-slow.worker
 	if len(e.workers) > 2 {
@@ -143,7 +143,7 @@ func TestChanges(t *testing.T) {
 	e := New(Options{})
 	changes := e.Changes()
 	if e.HasPolicies("Scheduling") {
-		t.Error("nobody is there, and asks")
+		t.Error("there are policies before the first one")
 	}
 	for _, change := range []func(){
 		func() { apply(t, e, policy("p", denies("A"))) },
@@ -155,18 +155,18 @@ func TestChanges(t *testing.T) {
 		select {
 		case <-changes:
 		default:
-			t.Error("a change was not told")
+			t.Error("a change was not reported")
 		}
 	}
 	if !e.HasPolicies("Scheduling") || e.HasPolicies("Publish") {
 		t.Error("the policy in force is of scheduling")
 	}
 	apply(t, e, policy("q", denies("A"))) // a second time
-	e.Remove(ctx, "nobody")
+	e.Remove(ctx, "other")
 	if len(changes) > 0 {
-		t.Error("a change was told, and nothing changed")
+		t.Error("a change was reported without a change")
 	}
 	if slices.Contains(codes(e.Decide(ctx, scheduling())), "p:B") {
-		t.Error("a policy that was removed decides")
+		t.Error("a removed policy is evaluated")
 	}
 }

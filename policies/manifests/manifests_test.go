@@ -175,7 +175,7 @@ func TestRender(t *testing.T) {
 		all.WriteString(text + "---\n")
 	}
 	if strings.Contains(all.String(), "status") || strings.Contains(all.String(), "creationTimestamp") {
-		t.Error("a manifest has what only a hub writes")
+		t.Error("a manifest has fields that only a hub sets")
 	}
 	back, err := Policies(strings.NewReader(all.String()), "-")
 	if err != nil {

@@ -170,7 +170,7 @@ func TestImpact(t *testing.T) {
 	}
 	_, draft := e.Draft(t.Context(), policyOf("none", "", `deny contains {"code": "X", "msg": "x"} if input.object.kind == "Pod"`+"\n"))
 	if got := Impact(t.Context(), draft, "", snapshot()); got != "" {
-		t.Errorf("hits nobody, and says %q", got)
+		t.Errorf("the policy matches no object, and the message is %q", got)
 	}
 	if _, draft := e.Draft(t.Context(), policyOf("broken", "", "deny := 1\n")); draft != nil {
 		t.Error("a broken policy can be asked")

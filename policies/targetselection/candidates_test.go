@@ -123,10 +123,10 @@ func TestSurroundingsMalformed(t *testing.T) {
 	selects := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Like"}}}
 	app := &v1alpha2.KubernetesApplication{Spec: v1alpha2.KubernetesApplicationSpec{TargetSelector: selects}}
 	if _, err := (Candidates{}).ForApplication(app, ""); err == nil {
-		t.Error("a selector that nobody can read selects something")
+		t.Error("an invalid selector selects targets")
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.TolerationsAnnotation: "a:b:c"}}}
 	if _, err := (Candidates{}).ForResource(resource, ""); err == nil {
-		t.Error("tolerations that nobody can read tolerate something")
+		t.Error("invalid tolerations tolerate taints")
 	}
 }

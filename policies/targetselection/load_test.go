@@ -226,7 +226,7 @@ func TestPending(t *testing.T) {
 	choose(l, shop, "eu")
 	l.RecordWrite(shop, "10")
 	if !l.Pending(shop, "9") || l.Pending(shop, "10") {
-		t.Error("what was read before the write is not to be decided on, and what was read after it is")
+		t.Error("an object from before the write is outdated, and an object from after it is not")
 	}
 	l.SetApplication(loadApplication("shop", "10", "eu", 1))
 	if l.Pending(shop, "9") {

@@ -141,7 +141,7 @@ func (s *fixture) play(event []string) []string {
 	case "move": // APPLICATION TARGET [SELECTOR] [tolerating TOLERATIONS]
 		return []string{s.place(args[0], "moves to", map[string]string{args[1]: "is the target to leave"}, args[2:])}
 	default:
-		s.t.Fatalf("nobody knows how to %q", verb)
+		s.t.Fatalf("unknown verb %q", verb)
 	}
 	return nil
 }

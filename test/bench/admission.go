@@ -240,7 +240,7 @@ func (f *front) takenIn(ctx context.Context, namespace string, objects int) erro
 	if err != nil {
 		return err
 	}
-	return cluster.Poll(ctx, 5*time.Minute, "Portico to take in what was created", func(ctx context.Context) error {
+	return cluster.Poll(ctx, 5*time.Minute, "Portico to take in the new objects", func(ctx context.Context) error {
 		var list unstructured.UnstructuredList
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("KubernetesApplicationResourceList"))
 		if err := hub.List(ctx, &list, client.InNamespace(namespace)); err != nil {

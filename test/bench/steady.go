@@ -50,7 +50,7 @@ func (b *system) idle(ctx context.Context, section, with string) error {
 				discoveries[describe(event)]++
 			}
 		}
-		b.reportCount(section, fmt.Sprintf("writes on the %s in %s, by anybody%s", c.Name(), watched, with), writes)
+		b.reportCount(section, fmt.Sprintf("writes of all clients on the %s in %s%s", c.Name(), watched, with), writes)
 		b.reportCount(section, fmt.Sprintf("discovery calls on the %s in %s, by Portico%s", c.Name(), watched, with), discoveries)
 	}
 	return nil

@@ -100,7 +100,7 @@ func (d *demo) build(ctx context.Context) error {
 		build := exec.CommandContext(ctx, "make", "--no-print-directory", "kube", "build")
 		build.Dir, build.Stdout, build.Stderr = d.root, os.Stdout, os.Stderr
 		if err := build.Run(); err != nil {
-			return fmt.Errorf("building what is missing: %w", err)
+			return fmt.Errorf("building missing programs: %w", err)
 		}
 		return nil
 	}
@@ -133,7 +133,7 @@ func (d *demo) startCluster(ctx context.Context, m member) (*cluster.Cluster, er
 	}
 	c, err := start()
 	if err != nil && second && ctx.Err() == nil && !errors.Is(err, cluster.ErrPortTaken) {
-		fmt.Printf("  %s does not come up from what an earlier run left (%v); making it anew\n", m.name, err)
+		fmt.Printf("  %s does not start with the data of an earlier run (%v); creating it again\n", m.name, err)
 		if err := errors.Join(cluster.Shutdown(dir), os.RemoveAll(dir)); err != nil {
 			return nil, err
 		}

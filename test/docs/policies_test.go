@@ -40,7 +40,7 @@ func TestPolicies(t *testing.T) {
 		case "rego":
 			names := aRegoFile.FindAllStringSubmatch(strings.Join(lines[max(0, b.line-5):b.line], "\n"), -1)
 			if len(names) == 0 {
-				t.Fatalf("%s:%d: nobody says which file this is", r.page, b.line)
+				t.Fatalf("%s:%d: no text names this file", r.page, b.line)
 			}
 			wrote++
 			if err := os.WriteFile(filepath.Join(r.dir, "policies", names[len(names)-1][1]), []byte(b.text()), 0o600); err != nil {

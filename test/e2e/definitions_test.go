@@ -94,7 +94,7 @@ var _ = Describe("A custom resource before its definition", func() {
 		define()
 		Eventually(synced).Should(Equal("Applied"))
 		Expect(get(dev, "default", "pond."+space+".example.org/one", ".spec.depth")).To(Equal("3"))
-		Eventually(ended).ShouldNot(BeEmpty(), "definitions are watched for nobody")
+		Eventually(ended).ShouldNot(BeEmpty(), "definitions are watched without a need")
 	})
 
 	It("goes on without the right to watch definitions, too", func() {

@@ -142,7 +142,7 @@ func hubRunsNoPods(t *testing.T, cluster client.Client) {
 	}
 	var status apierrors.APIStatus
 	if errors.As(refusal, &status) && !strings.Contains(status.Status().Message, "remove the label") {
-		t.Errorf("the refusal does not say what to do: %v", refusal)
+		t.Errorf("the refusal does not name a way out: %v", refusal)
 	}
 	if err := cluster.Create(t.Context(), pod("kube-system", remote), client.DryRunAll); !apierrors.IsForbidden(err) {
 		t.Errorf("want no namespace to be left out, got %v", err)

@@ -56,7 +56,7 @@ func TestNetworkPolicies(t *testing.T) {
 					var policy networkingv1.NetworkPolicy
 					convert(t, object, &policy)
 					if policy.Namespace != install.Namespace || !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
-						t.Errorf("%s: want a policy for what comes to Portico, and targets reached wherever they are, got %+v", policy.Name, policy)
+						t.Errorf("%s: want a policy for ingress only, and no limit for egress to targets, got %+v", policy.Name, policy)
 					}
 					policies = append(policies, policy)
 				}

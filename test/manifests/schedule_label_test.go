@@ -72,7 +72,7 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 		err := cluster.Create(ctx, set(v1alpha1.ScheduleRemote), client.DryRunAll)
 		return warnings.take() != "", err
 	}); err != nil {
-		t.Fatal("nobody tells that a StatefulSet is not sent")
+		t.Fatal("there is no warning that a StatefulSet is not sent")
 	}
 	for name, tc := range map[string]struct {
 		object client.Object

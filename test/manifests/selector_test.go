@@ -92,6 +92,6 @@ func TestSelectorRules(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(rules["v1alpha2"], rules["v1alpha1"]); diff != "" || len(rules["v1alpha1"]) == 0 {
-		t.Errorf("what is no change in one version is none in the other (-v1alpha2 +v1alpha1):\n%s", diff)
+		t.Errorf("the versions differ about a change (-v1alpha2 +v1alpha1):\n%s", diff)
 	}
 }

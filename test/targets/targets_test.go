@@ -56,7 +56,7 @@ func (w *fixture) badSecrets(t *testing.T) {
 	expired := w.target(t, namespace, "expired-token")
 	if valid := meta.FindStatusCondition(expired.Status.Conditions, v1alpha1.CredentialValid); valid == nil ||
 		valid.Reason != v1alpha1.ReasonCredentialExpired || expired.Status.CredentialExpiryTime == nil {
-		t.Errorf("a credential that ended is not told of: %+v", expired.Status)
+		t.Errorf("the expired credential is not reported: %+v", expired.Status)
 	}
 	w.warned(t, namespace, "expired-certificate", v1alpha1.ReasonCredentialExpired)
 
@@ -69,7 +69,7 @@ func (w *fixture) badSecrets(t *testing.T) {
 		must(t, err)
 		for _, tc := range corpus {
 			if tc.Leaks(string(text), canary) {
-				t.Errorf("the %s tell what Secret %s holds", what, tc.Name)
+				t.Errorf("the %s have data of Secret %s", what, tc.Name)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (w *fixture) rotation(t *testing.T) {
 	published := w.reachable(t, namespace, "eu-1", metav1.ConditionTrue)
 	if !strings.Contains(w.config.Host, published.Status.Cluster) || published.Status.ServerVersion == "" ||
 		published.Status.LastContactTime == nil || published.Status.CredentialExpiryTime == nil {
-		t.Errorf("the status does not say what is known: %+v", published.Status)
+		t.Errorf("the status is incomplete: %+v", published.Status)
 	}
 	w.place(t, namespace, "web", "eu-1", configMap("rotation-there", "web", "wanted"))
 	w.synced(t, namespace, "web", v1alpha1.ReasonApplied, nil)
@@ -192,7 +192,7 @@ func (w *fixture) hubItself(t *testing.T) {
 	arrived := &appsv1.Deployment{}
 	must(t, w.Get(t.Context(), types.NamespacedName{Namespace: "infra-there", Name: "web"}, arrived))
 	if _, sent := arrived.Labels[v1alpha1.ScheduleLabel]; sent || arrived.Spec.Template.Labels[v1alpha1.ScheduleLabel] != "" {
-		t.Errorf("what arrived would be sent on: %v, %v", arrived.Labels, arrived.Spec.Template.Labels)
+		t.Errorf("a sent object would be sent on: %v, %v", arrived.Labels, arrived.Spec.Template.Labels)
 	}
 
 	// The native object even has forged marks of Portico.

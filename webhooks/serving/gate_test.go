@@ -301,7 +301,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("the metric says that the certificate expires at %.0f, and it does at %.0f", got, want)
 	}
 	inject(oldCA.pem...)
-	step("somebody takes the CA away", second, false)
+	step("the CA is removed", second, false)
 	clock.SetTime(epoch.Add(11 * time.Hour))
 	inject(newerCA.pem...)
 	step("it has expired", second, false)

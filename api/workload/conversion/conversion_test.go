@@ -71,7 +71,7 @@ func roundTrip(t *testing.T, from *unstructured.Unstructured, to runtime.Object,
 		t.Fatal(err)
 	}
 	if unknown, err := kjson.UnmarshalStrict(data, to); err != nil || len(unknown) > 0 {
-		t.Fatalf("the type of %s does not know what it is given: %v %v", apiVersion, err, unknown)
+		t.Fatalf("the type of %s lacks fields of the object: %v %v", apiVersion, err, unknown)
 	}
 	back, err := conversion.Convert(there, before.GetAPIVersion())
 	if err != nil {
@@ -81,7 +81,7 @@ func roundTrip(t *testing.T, from *unstructured.Unstructured, to runtime.Object,
 		t.Fatalf("%s is another after a round trip (-before +after):\n%s", before.GetAPIVersion(), diff)
 	}
 	if diff := cmp.Diff(before.Object, from.Object); diff != "" {
-		t.Fatalf("converting changed what was converted (-before +after):\n%s", diff)
+		t.Fatalf("the conversion changed its source (-before +after):\n%s", diff)
 	}
 }
 
@@ -114,10 +114,10 @@ func TestConvert(t *testing.T) {
 		reason   string
 		old, now map[string]any
 	}{
-		"Names":         {"A target has another name.", map[string]any{"clusterRef": map[string]any{"name": "eu"}}, map[string]any{"targetRef": map[string]any{"name": "eu"}}},
-		"EmptySelector": {"What is empty stays as it was written.", map[string]any{"clusterSelector": map[string]any{}}, map[string]any{"targetSelector": map[string]any{}}},
-		"EmptyLabels":   {"One manifest in either version is one object.", map[string]any{"clusterSelector": empty()}, map[string]any{"targetSelector": empty()}},
-		"Absent":        {"What is absent stays absent.", map[string]any{}, map[string]any{}},
+		"Names":         {"The reference to the target is renamed.", map[string]any{"clusterRef": map[string]any{"name": "eu"}}, map[string]any{"targetRef": map[string]any{"name": "eu"}}},
+		"EmptySelector": {"An empty selector stays empty.", map[string]any{"clusterSelector": map[string]any{}}, map[string]any{"targetSelector": map[string]any{}}},
+		"EmptyLabels":   {"Empty labels stay empty.", map[string]any{"clusterSelector": empty()}, map[string]any{"targetSelector": empty()}},
+		"Absent":        {"A missing field stays missing.", map[string]any{}, map[string]any{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestConvert(t *testing.T) {
 		})
 	}
 	if _, err := conversion.Convert(application(old, nil), v1alpha1.Group+"/v9"); err == nil {
-		t.Error("nobody knows v9")
+		t.Error("version v9 does not exist, and was converted")
 	}
 }
 

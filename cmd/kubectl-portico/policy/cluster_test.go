@@ -149,7 +149,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		if out, _, _ := run(t, "", "check", "--cluster"); !strings.Contains(out, "the cluster's Policy aged: aged.rego:3:") {
-			t.Errorf("the place is not told:\n%s", out)
+			t.Errorf("the position is not printed:\n%s", out)
 		}
 		// The corrected policy is checked before it is applied.
 		mended := "apiVersion: policy.workload.crossplane.io/v1alpha1\nkind: Policy\nmetadata: {name: aged}\nspec:\n  type: Scheduling\n  modules:\n" +

@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-var update = flag.Bool("update", false, "write down what commands print as what to expect")
+var update = flag.Bool("update", false, "write the output of commands to the expected files")
 
 // run runs kubectl portico policy, and returns its output and its exit code.
 func run(t testing.TB, stdin string, args ...string) (out, errs string, code int) {

@@ -35,7 +35,7 @@ func TestProgress(t *testing.T) {
 			set(member(fmt.Sprint(i), "old", "new", "new"))
 		}
 		if !p.AllReadyOn(shop, "new") || recorded != count {
-			t.Fatalf("told %d of %d", recorded, count)
+			t.Fatalf("recorded %d of %d", recorded, count)
 		}
 		for i := range count {
 			set(member(fmt.Sprint(i), "", "new", "new"))
@@ -58,7 +58,7 @@ func TestProgressWithoutTheLast(t *testing.T) {
 	p.Set(member("db", "old", "new", "old"))
 	recorded := p.Delete(types.NamespacedName{Namespace: "team-a", Name: "db"})
 	if got := slices.Collect(maps.Keys(recorded)); !slices.Equal(got, []string{"web"}) || !slices.Equal(recorded["web"], []string{"new", "old"}) {
-		t.Errorf("what was waited for is gone, and told is %v", recorded)
+		t.Errorf("the wait is over, and recorded was %v", recorded)
 	}
 	elsewhere := member("web", "old", "new", "new")
 	elsewhere.Labels[v1alpha1.ApplicationLabel] = "blog"

@@ -55,10 +55,10 @@ func testCreation(ctx context.Context, t *testing.T, target client.Client, desir
 	get()
 	seen := live.DeepCopy()
 	if diff := cmp.Diff("first", live.GetAnnotations()[v1alpha1.ResourceNameAnnotation]); diff != "" {
-		t.Errorf("whose it is (-want +got):\n%s", diff)
+		t.Errorf("owner (-want +got):\n%s", diff)
 	}
 	live.SetLabels(map[string]string{"meanwhile": "changed"})
-	if err := target.Update(ctx, live, client.FieldOwner("somebody")); err != nil {
+	if err := target.Update(ctx, live, client.FieldOwner("user")); err != nil {
 		t.Fatal(err)
 	}
 	if err := write(Adoptable, seen, "second", false); !apierrors.IsConflict(err) {
@@ -174,12 +174,12 @@ spec:
 	}
 	must(write(Drifted, with))
 	if image() != "nginx:1" || replicas() != 5 {
-		t.Errorf("image %s, %d replicas; want what was changed by hand to be changed back, and what scales to be left", image(), replicas())
+		t.Errorf("image %s, %d replicas; want the manual change reverted, and the autoscaler's replicas kept", image(), replicas())
 	}
 	containers, _, _ := unstructured.NestedSlice(now().Object, "spec", "template", "spec", "containers")
 	theirs, _, _ := unstructured.NestedString(now().Object, "spec", "template", "metadata", "annotations", "theirs")
 	if len(containers) != 2 || theirs != "kept" {
-		t.Errorf("%d containers, annotation %q; want what others added to stay", len(containers), theirs)
+		t.Errorf("%d containers, annotation %q; want the additions of other managers kept", len(containers), theirs)
 	}
 	version := now().GetResourceVersion()
 	must(write(Drifted, with))

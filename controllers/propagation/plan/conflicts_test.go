@@ -96,7 +96,7 @@ func TestResolveConflicts(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if object.GetUID() != "there" || desired.GetUID() != "" {
-				t.Error("the request is not for the object that was seen, or changed what is desired")
+				t.Error("the request is for another object, or changed the desired object")
 			}
 		})
 	}

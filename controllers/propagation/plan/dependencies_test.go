@@ -21,7 +21,7 @@ func TestDependenciesOf(t *testing.T) {
 	}
 	want := []v1alpha1.Dependency{{Kind: "ConfigMap", Name: "sql"}, {Kind: "Secret", Name: "extra", Optional: true}, {Kind: "Secret", Name: "sql"}}
 	if diff := cmp.Diff(want, DependenciesOf(resource)); diff != "" {
-		t.Errorf("what is asked for twice is taken along once, and waited for if either does\n%s", diff)
+		t.Errorf("duplicate dependencies are not merged\n%s", diff)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestDesiredCopy(t *testing.T) {
 		t.Errorf("want the copy in the wrong namespace pruned, and not the object; got %v", got)
 	}
 	if got := ExcessCopies([]*unstructured.Unstructured{made, own}, nil, ""); len(got) != 1 || got[0] != made {
-		t.Errorf("want what is needed no longer pruned, got %v", got)
+		t.Errorf("want the unneeded copies pruned, got %v", got)
 	}
 }
 
@@ -100,19 +100,19 @@ func TestSetEnvironmentDigest(t *testing.T) {
 	}
 	first := stamp("true", "1", "1")
 	if first == "" || first == stamp("true", "2", "1") {
-		t.Error("want new Pods when what they read as they start changes")
+		t.Error("want new Pods when data for their start changes")
 	}
 	if first != stamp("true", "1", "2") {
 		t.Error("a volume follows by itself; want the same Pods")
 	}
 	if stamp("false", "1", "1") != "" || stamp("", "1", "1") != "" {
-		t.Error("nobody asked for new Pods")
+		t.Error("there are new Pods without a change")
 	}
 }
 
 func TestProblemOf(t *testing.T) {
 	_, why := ProblemOf(Dependency{Dependency: v1alpha1.Dependency{Kind: "Secret", Name: "sql"}}, "shop")
 	if !strings.Contains(why, "Secret sql does not exist in namespace shop") {
-		t.Errorf("want what is missing, and where, got %q", why)
+		t.Errorf("want the missing object and its namespace, got %q", why)
 	}
 }

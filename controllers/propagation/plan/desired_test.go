@@ -113,7 +113,7 @@ func TestDesired(t *testing.T) {
 	}
 	// An earlier version has this digest, and no label with the namespace.
 	if err := SetDigest(&before); err != nil || !digests[DigestOf(&before)] {
-		t.Errorf("what an earlier version applied would be applied again: %v, %v", DigestOf(&before), err)
+		t.Errorf("the digest differs from an earlier version's: %v, %v", DigestOf(&before), err)
 	}
 	other, err := Desired(templated(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}`), hubID)
 	if err != nil || digests[DigestOf(other)] {

@@ -26,20 +26,20 @@ func TestRedactedObject(t *testing.T) {
 	}
 	const want = `{"apiVersion":"v1","data":{"a":"\u003credacted\u003e"},"kind":"Secret","metadata":{"name":"keys","resourceVersion":"7","uid":"u1"}}`
 	if diff := cmp.Diff(want, string(shown.Raw)); diff != "" {
-		t.Errorf("what is shown (-want +got):\n%s", diff)
+		t.Errorf("observation (-want +got):\n%s", diff)
 	}
 	var text []string
 	for _, owner := range owners {
 		text = append(text, owner.Manager+" "+string(owner.Fields.Raw))
 	}
 	if diff := cmp.Diff([]string{`a {"f:spec":{"f:tokens":{}},"f:type":{}}`, `z {"f:data":{"f:a":{}}}`}, text); diff != "" {
-		t.Errorf("who set what (-want +got):\n%s", diff)
+		t.Errorf("managers of fields (-want +got):\n%s", diff)
 	}
 	if len(live.GetManagedFields()) != 3 {
 		t.Error("the object itself was changed")
 	}
 	if !ShowsVersion(shown, live) {
-		t.Error("what was shown a moment ago would be asked for again")
+		t.Error("a recent observation would be read again")
 	}
 	live.SetResourceVersion("8")
 	if ShowsVersion(shown, live) || ShowsVersion(nil, live) {

@@ -21,13 +21,13 @@ func TestConditionTrueOn(t *testing.T) {
 		change func(*v1alpha1.KubernetesApplicationResource)
 		want   bool
 	}{
-		"Arrived": {"It is applied there.", func(*v1alpha1.KubernetesApplicationResource) {}, true},
-		"New": {"Nothing is known of it yet.", func(r *v1alpha1.KubernetesApplicationResource) {
+		"Arrived": {"The resource is applied on the target.", func(*v1alpha1.KubernetesApplicationResource) {}, true},
+		"New": {"The resource has no status yet.", func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Status = v1alpha1.KubernetesApplicationResourceStatus{}
 		}, false},
-		"Moving":  {"It is applied where it comes from.", func(r *v1alpha1.KubernetesApplicationResource) { r.Status.Target = "eu-2" }, false},
-		"Changed": {"It was applied before it changed.", func(r *v1alpha1.KubernetesApplicationResource) { r.Generation = 3 }, false},
-		"Refused": {"It was refused.", func(r *v1alpha1.KubernetesApplicationResource) { r.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"Moving":  {"The resource is applied on the target it leaves.", func(r *v1alpha1.KubernetesApplicationResource) { r.Status.Target = "eu-2" }, false},
+		"Changed": {"An earlier generation of the resource is applied.", func(r *v1alpha1.KubernetesApplicationResource) { r.Generation = 3 }, false},
+		"Refused": {"The target refused the resource.", func(r *v1alpha1.KubernetesApplicationResource) { r.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -55,6 +55,6 @@ func TestStateOf(t *testing.T) {
 		})
 	}
 	if got := StateOf(desired, nil, resource, hubID); got != Absent {
-		t.Errorf("what is not there stands %s", got)
+		t.Errorf("a missing object is %s", got)
 	}
 }

@@ -99,8 +99,8 @@ func TestQueues(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		add(hangs, name)
 	}
-	if l.Enqueue(answers, "nobody", false) || l.queues() != 1 {
-		t.Error("what is not on a target has a queue")
+	if l.Enqueue(answers, "unplaced", false) || l.queues() != 1 {
+		t.Error("a resource without a target has a queue")
 	}
 	add(answers, "first")
 	expect("answers first")

@@ -68,7 +68,7 @@ func Publish(ctx context.Context, hub, target *cluster.Cluster, namespace string
 		}
 		ready := meta.FindStatusCondition(current.Status.Conditions, v1alpha1.Ready)
 		if ready == nil {
-			return fmt.Errorf("Portico says nothing of it yet")
+			return fmt.Errorf("Portico has not reported the object yet")
 		}
 		if ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != current.Generation {
 			return fmt.Errorf("it is not ready: %s: %s", ready.Reason, ready.Message)
