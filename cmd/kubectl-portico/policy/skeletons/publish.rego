@@ -10,7 +10,7 @@ package publish.{{.Name}}
 
 import rego.v2
 
-# What is denied is not published. Write warn in place of deny, and people are warned.
+# A denied target is not published. Replace deny by warn to return a warning.
 deny contains {"code": "LabelMissing", "msg": msg, "field": "metadata.labels"} if {
 	label := input.parameters.label
 	not input.target.metadata.labels[label]

@@ -10,14 +10,14 @@ package scheduling.{{.Name}}
 
 import rego.v2
 
-# What is denied is not stored. Write warn in place of deny, and people are warned.
+# A denied object is not stored. Replace deny by warn to return a warning.
 deny contains {"code": "LabelMissing", "msg": msg, "field": "metadata.labels"} if {
 	label := input.parameters.label
 	not input.object.metadata.labels[label]
 	msg := sprintf("label %q is missing", [label])
 }
 
-# What is excluded runs on another target.
+# An excluded target is not selected.
 exclude contains {"target": target.metadata.name, "code": "InMaintenance", "msg": "is in maintenance"} if {
 	some target in input.targets
 	target.metadata.labels.maintenance == "true"
