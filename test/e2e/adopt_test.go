@@ -32,7 +32,7 @@ func annotated(namespace, object, annotation string) {
 	kubectl(hub, "-n", namespace, "annotate", "--overwrite", object, "workload.crossplane.io/"+annotation)
 }
 
-var _ = Describe("An object that exists on the target", func() {
+var _ = Describe("An existing object on the target", func() {
 	var namespace string
 	BeforeEach(func() {
 		namespace = newNamespace(dev)
@@ -46,12 +46,12 @@ var _ = Describe("An object that exists on the target", func() {
 		return func() string { return get(dev, namespace, "configmap/"+name, path) }
 	}
 
-	It("is left alone, and adopted when that is asked for", func() {
+	It("is adopted only with the annotation", func() {
 		exists(settingsOf(namespace, "shared", "theirs: kept, colour: red"))
 		uid := remote("shared", ".metadata.uid")()
 		manifest := sent("mine", settingsOf(namespace, "shared", "colour: blue"))
 
-		By("saying so, before and after, with the way out")
+		By("warning before and reporting after, with the way out")
 		r := apply(namespace, manifest)
 		const conflict = "exists on target dev and belongs to an unknown owner; it was not changed: to adopt it, set the annotation workload.crossplane.io/adopt=IfUnowned"
 		Expect(r.err).To(ContainSubstring("Warning: accepted, and not sent: ConfigMap shared " + conflict))
@@ -59,23 +59,23 @@ var _ = Describe("An object that exists on the target", func() {
 		Expect(synced("mine", "message")()).To(ContainSubstring(conflict))
 		Consistently(remote("shared", ".data.colour")).Should(Equal("red"))
 
-		By("adopting it, with what is others' in it")
+		By("adopting the object and keeping other managers' fields")
 		Expect(apply(namespace, withAnnotation(manifest, "adopt: IfUnowned")).err).To(BeEmpty())
 		Eventually(synced("mine", "status")).Should(Equal("True"))
 		Expect(remote("shared", ".data.colour}{.data.theirs")()).To(Equal("bluekept"))
 		Expect(remote("shared", ".metadata.uid")()).To(Equal(uid))
 		Eventually(func() string { return events(namespace, "kar/mine") }).Should(ContainSubstring("belonged to an unknown owner, and was adopted"))
 
-		By("putting marks back that somebody took off")
+		By("restoring labels that a user removed")
 		kubectl(dev, "-n", namespace, "label", "configmap", "shared", "workload.crossplane.io/managed-by-")
 		Eventually(remote("shared", `.metadata.labels.workload\.crossplane\.io/managed-by`)).ShouldNot(BeEmpty())
 
-		By("deleting it with its resource")
+		By("deleting the object with its resource")
 		kubectl(hub, "-n", namespace, "delete", "kar", "mine", "--timeout=60s")
 		Expect(remote("shared", ".metadata.uid")()).To(BeEmpty())
 	})
 
-	It("keeps fields that others apply, until they are forced", func() {
+	It("keeps fields that other managers apply, until they are forced", func() {
 		there(dev, settingsOf(namespace, "applied", "colour: red"))
 		manifest := withAnnotation(sent("mine", settingsOf(namespace, "applied", "colour: blue")), "adopt: IfUnowned")
 		Expect(apply(namespace, manifest).err).To(ContainSubstring(`.data.colour, managed by "kubectl"`))
@@ -86,7 +86,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Expect(remote("applied", ".data.colour")()).To(Equal("blue"))
 	})
 
-	It("is never adopted while a controller there owns it", func() {
+	It("is never adopted while it has a controller on the target", func() {
 		exists(settingsOf(namespace, "boss", "a: b"))
 		uid := remote("boss", ".metadata.uid")()
 		exists(strings.Replace(settingsOf(namespace, "owned", "colour: red"), "metadata: {",
@@ -98,7 +98,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Expect(remote("owned", ".data.colour")()).To(Equal("red"))
 	})
 
-	It("is adopted by a native object, with its Pods", func() {
+	It("is adopted by a native object with its Pods", func() {
 		exists(strings.ReplaceAll(web("name: web\n  labels", "name: web\n  namespace: "+namespace+"\n  labels"), ", workload.crossplane.io/schedule: remote", ""))
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".status.readyReplicas") }).Should(Equal("2"))
 		pods := func() string { return get(dev, namespace, "pods", ".items[*].metadata.uid") }
@@ -111,7 +111,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Expect(pods()).To(Equal(before))
 	})
 
-	It("is adopted with the Secrets it needs", func() {
+	It("is adopted with its Secrets", func() {
 		exists("{apiVersion: v1, kind: Secret, metadata: {name: mine-sql, namespace: " + namespace + "}, stringData: {password: old, theirs: kept}}")
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-literal=password=new")
 		manifest := strings.Replace(sent("mine", settingsOf(namespace, "needy", "a: b")), "spec:\n", "spec:\n  secrets: [{name: sql}]\n", 1)
@@ -122,7 +122,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Expect(get(dev, namespace, "secret/mine-sql", ".data.password}{.data.theirs")).To(Equal("bmV3a2VwdA==")) // "new", and "kept"
 	})
 
-	It("is one resource's when several make it at the same time", func() {
+	It("belongs to one resource if several are created at the same time", func() {
 		const pairs = 6
 		var all strings.Builder
 		for i := range pairs {
@@ -153,18 +153,18 @@ var _ = Describe("An object that exists on the target", func() {
 		second := sent("second", settingsOf(namespace, "fought", "of: second"))
 		uid := remote("fought", ".metadata.uid")()
 
-		By("not taking it if it has to be unowned")
+		By("refusing the adoption with IfUnowned")
 		apply(namespace, withAnnotation(second, "adopt: IfUnowned"))
 		Eventually(synced("second", "message")).Should(And(ContainSubstring("belongs to KubernetesApplicationResource "+namespace+"/first"),
 			ContainSubstring("set the annotation workload.crossplane.io/adopt=Force")))
 
-		By("taking it")
+		By("adopting the object with Force")
 		apply(namespace, withAnnotation(second, "adopt: Force"))
 		Eventually(synced("second", "status")).Should(Equal("True"))
 		Eventually(synced("first", "message")).Should(ContainSubstring("belongs to KubernetesApplicationResource " + namespace + "/second"))
 		Expect(remote("fought", ".metadata.uid}{.data.of}{.data.only")()).To(Equal(uid + "second"))
 
-		By("taking it back when the first insists, too, after that")
+		By("refusing the adoption back until Force is set again")
 		annotated(namespace, "kar/first", "adopt=Force")
 		Eventually(synced("first", "status")).Should(Equal("True"))
 		Eventually(synced("second", "message")).Should(ContainSubstring("it was taken over from here; to take it back, remove the annotation"))
@@ -174,19 +174,19 @@ var _ = Describe("An object that exists on the target", func() {
 		}
 		Consistently(remote("fought", ".metadata.resourceVersion")).Should(Equal(version))
 
-		By("saying it again")
+		By("setting Force again")
 		annotated(namespace, "kar/second", "adopt-")
 		Eventually(func() string { return get(hub, namespace, "kar/second", ".status.remoteUID") }).Should(BeEmpty())
 		annotated(namespace, "kar/second", "adopt=Force")
 		Eventually(synced("second", "status")).Should(Equal("True"))
 		Eventually(synced("first", "reason")).Should(Equal("OwnershipConflict"))
 
-		By("deleting only what is one's own")
+		By("deleting only the resource's own object")
 		kubectl(hub, "-n", namespace, "delete", "kar", "first", "--timeout=60s")
 		Expect(remote("fought", ".data.of")()).To(Equal("second"))
 	})
 
-	It("is taken from another hub by force, and that hub notices", func() {
+	It("is taken from another hub by force, and that hub reports it", func() {
 		apply(namespace, sent("mine", settingsOf(namespace, "far", "of: us")))
 		Eventually(synced("mine", "status")).Should(Equal("True"))
 		kubectl(dev, "-n", namespace, "label", "--overwrite", "configmap", "far", "workload.crossplane.io/managed-by=another-hub")
@@ -196,7 +196,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Eventually(synced("mine", "status")).Should(Equal("True"))
 	})
 
-	It("is recognized when Portico's predecessor made it", func() {
+	It("is recognized if the older Portico created it", func() {
 		exists(strings.Replace(settingsOf(namespace, "old", "colour: red, theirs: kept"), "metadata: {", fmt.Sprintf(
 			`metadata: {annotations: {KubernetesApplication.workload.crossplane.io/name: mine, KubernetesApplication.workload.crossplane.io/namespace: %s, KubernetesApplication.workload.crossplane.io/uid: u0}, `, namespace), 1))
 		uid := remote("old", ".metadata.uid")()
@@ -208,7 +208,7 @@ var _ = Describe("An object that exists on the target", func() {
 		Eventually(synced("other", "message")).Should(ContainSubstring("belongs to KubernetesApplicationResource " + namespace + "/mine"))
 	})
 
-	It("is not decided upon by a word that is none", func() {
+	It("is not adopted if the annotation has an unknown value", func() {
 		for _, annotation := range []string{"adopt", "deletion"} {
 			for _, manifest := range []string{
 				withAnnotation(sent("mine", settingsOf(namespace, "x", "a: b")), annotation+": maybe"),

@@ -24,23 +24,23 @@ spec: {template: {apiVersion: %[2]s, kind: %[3]s, metadata: {name: %[1]s%[4]s}}}
 `, name, apiVersion, kind, strings.Replace(", namespace: "+namespace, ", namespace: -", "", 1))
 }
 
-var _ = Describe("What a target lets in", func() {
+var _ = Describe("spec.allow of a target", func() {
 	const noDeployments = `does not allow Deployment.apps; its spec.allow.kinds would have to list {group: "apps", kind: Deployment}`
 
-	It("can be narrowed by kind: what is there stays, what is new is refused, and deletion goes on", func() {
+	It("can be restricted by kind: existing objects stay, new ones are refused, and deletions continue", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		allow(namespace, "dev", `{"kinds":[{"group":"","kind":"Service"}]}`)
 
-		By("saying so")
+		By("reporting the restriction")
 		for _, object := range []string{"kar/web-deployment", "deployment/web"} {
 			Eventually(func() string { return condition(namespace, object, "Synced", "reason") }).Should(Equal("NotAllowed"), object)
 			Expect(condition(namespace, object, "Synced", "message")).To(Equal("target dev " + noDeployments))
 		}
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("NotAllowed"), ContainSubstring(noDeployments)))
 
-		By("leaving what is there as it is")
+		By("keeping the existing object")
 		r := run(hub, "", "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
 		Expect(r.err).To(ContainSubstring("Warning: accepted, and not sent: its target is dev, which " + noDeployments))
@@ -49,28 +49,28 @@ var _ = Describe("What a target lets in", func() {
 		}).Should(Equal("nginx:1"))
 		Expect(get(hub, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("2"))
 
-		By("refusing what is new, and nothing else")
+		By("refusing new objects of that kind only")
 		r = run(hub, web("name: web\n", "name: other\n"), "-n", namespace, "apply", "-f", "-")
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("Forbidden: its target is dev, which " + noDeployments))
 		apply(namespace, service("  ports: [{port: 80}]"))
 		Eventually(func() []string { return names(dev, namespace, "service") }).Should(ConsistOf("service/web"))
 
-		By("going on where it stopped, when more is let in")
+		By("continuing when the kind is allowed again")
 		allow(namespace, "dev", `{"kinds":[{"group":"","kind":"Service"},{"group":"apps","kind":"Dep*"}]}`)
 		rolledOut(namespace, "web")
 		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].image")).To(Equal("nginx:2"))
 		Expect(condition(namespace, "kar/web-deployment", "Synced", "status")).To(Equal("True"))
 		Eventually(func() string { return condition(namespace, "deployment/web", "Synced", "reason") }).Should(BeEmpty())
 
-		By("never standing in the way of deletion")
+		By("allowing deletions")
 		allow(namespace, "dev", `{"kinds":[{"group":"","kind":"Service"}]}`)
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "reason") }).Should(Equal("NotAllowed"))
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
 		Eventually(func() []string { return names(dev, namespace, "deployment,pods") }).Should(BeEmpty())
 	})
 
-	It("can be narrowed by namespace: what fits nowhere waits, and is told so at once", func() {
+	It("can be restricted by namespace: an application without a target waits, and its author gets a warning", func() {
 		namespace := newNamespace(dev)
 		allow(namespace, "dev", `{"namespaces":["team-*"]}`)
 		why := "0 of 1 targets match: dev does not allow namespace " + namespace + "; its spec.allow.namespaces would have to list it"
@@ -82,13 +82,13 @@ var _ = Describe("What a target lets in", func() {
 		allow(namespace, "dev", `{"namespaces":["team-*","spec-*"]}`)
 		rolledOut(namespace, "web")
 
-		By("refusing what it cannot understand")
+		By("refusing an invalid pattern")
 		r := run(hub, "", "-n", namespace, "patch", "kt", "dev", "--type=merge", "-p", `{"spec":{"allow":{"namespaces":["*-team"],"kinds":[{"group":"apps","kind":""}]}}}`)
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(And(ContainSubstring("spec.allow.namespaces[0]"), ContainSubstring("spec.allow.kinds[0].kind")))
 	})
 
-	It("is neither the cluster's own namespaces, nor Portico's, nor what is above namespaces, unless they are named", func() {
+	It("has no kube- namespaces, no namespace of Portico and no cluster-scoped kinds by default", func() {
 		namespace := newNamespace(dev)
 		allow(namespace, "dev", `{"kinds":[{"group":"*","kind":"*"}],"namespaces":["*"]}`)
 		manifests := map[string]struct{ manifest, why, allowance string }{
@@ -111,7 +111,7 @@ var _ = Describe("What a target lets in", func() {
 		Expect(names(dev, "", "clusterrole")).NotTo(ContainElement(ContainSubstring("role-there")))
 	})
 
-	It("is known to who asks what a drain would do", func() {
+	It("is respected by the dry run of a drain", func() {
 		namespace := newNamespace(dev, prod)
 		allow(namespace, "dev", `{"namespaces":["portico-system"],"kinds":[{"group":"","kind":"ConfigMap"},{"group":"rbac.authorization.k8s.io","kind":"ClusterRole"}]}`)
 		apply(namespace, sends("ours-drained", "v1", "ConfigMap", "portico-system"))
@@ -131,8 +131,8 @@ var _ = Describe("What a target lets in", func() {
 	})
 })
 
-var _ = Describe("A target that is kept clear", func() {
-	It("takes what tolerates its taints, and keeps what it has", func() {
+var _ = Describe("A target with taints", func() {
+	It("accepts only objects that tolerate its taints, and keeps existing ones", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -147,7 +147,7 @@ var _ = Describe("A target that is kept clear", func() {
 		Expect(apply(namespace, other()).err).To(ContainSubstring("Warning: accepted, and waiting for a target: " + why + "gpu=a100:NoSchedule"))
 		Eventually(func() string { return condition(namespace, "ka/other", "Scheduled", "message") }).Should(Equal(why + "gpu=a100:NoSchedule"))
 
-		By("by what it tolerates, all of it")
+		By("tolerating all taints")
 		r := run(hub, "", "-n", namespace, "annotate", "deployment", "other", "workload.crossplane.io/tolerations=gpu=a100")
 		Expect(r.err).To(ContainSubstring(why + "spot:NoExecute"))
 		r = run(hub, "", "-n", namespace, "annotate", "--overwrite", "deployment", "other", "workload.crossplane.io/tolerations=gpu=a100:NoSchedule,spot")

@@ -82,7 +82,7 @@ var _ = Describe("A KubernetesApplication", func() {
 		return func() string { return run(hub, "", "-n", namespace, "get", "ka", "demo", "--no-headers").out }
 	}
 
-	It("brings everything it templates to the target, and takes it away again", func() {
+	It("creates the objects of all templates on the target, and deletes them", func() {
 		namespace := newNamespace(dev)
 		forget(namespace)
 		admit(namespace, "dev")
@@ -114,21 +114,21 @@ var _ = Describe("A KubernetesApplication", func() {
 		Expect(get(hub, namespace, "kar/demo-deployment", ".metadata.labels.tier")).To(BeEmpty())
 		Eventually(func() string { return get(dev, "default", "configmap/"+space+"-extras", ".data.colour") }).Should(Equal("blue"))
 		Eventually(func() []string { return names(dev, "default", "configmap") }).ShouldNot(ContainElement(HaveSuffix("/" + space + "-settings")))
-		Expect(get(dev, space, "thing/one", ".metadata.resourceVersion")).To(Equal(before), "what did not change was written")
+		Expect(get(dev, space, "thing/one", ".metadata.resourceVersion")).To(Equal(before), "an unchanged object was written")
 
-		By("refusing to make another object of a template's")
+		By("refusing another object in a template")
 		r := run(hub, strings.Replace(changed, "name: one", "name: two", 1), "-n", namespace, "apply", "-f", "-")
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("give the template another metadata.name"))
 
-		By("deleting it")
+		By("deleting the application")
 		kubectl(hub, "-n", namespace, "delete", "ka", "demo", "--timeout=60s")
 		Expect(names(hub, namespace, "kar")).To(BeEmpty())
 		Expect(run(dev, "", "get", "crd", "things."+space+".example.org").failed).To(HaveOccurred())
 		Expect(run(dev, "", "get", "namespace", space).failed).To(HaveOccurred())
 	})
 
-	It("counts what it asks for without a target too", func() {
+	It("counts its templates without a target", func() {
 		namespace := newNamespace()
 		forget(namespace)
 		apply(namespace, demo(namespace+"-demo"))
@@ -137,7 +137,7 @@ var _ = Describe("A KubernetesApplication", func() {
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(HaveLen(5))
 	})
 
-	It("tells what of it was rejected, and why, and goes on with the rest", func() {
+	It("reports the rejected templates with the reasons, and applies the others", func() {
 		namespace := newNamespace(dev)
 		forget(namespace)
 		admit(namespace, "dev")
@@ -159,13 +159,13 @@ spec:
 		Expect(condition(namespace, "ka/demo", "Synced", "reason")).To(Equal("OwnershipConflict"))
 		Expect(get(dev, namespace, "configmap/by-hand", ".metadata.name")).To(Equal("by-hand"))
 
-		By("going on when the name is free, and the Deployment right")
+		By("applying the rest when the name is free and the Deployment is valid")
 		kubectl(hub, "-n", namespace, "delete", "kar", "demo-settings", "--timeout=60s")
 		apply(namespace, demo(namespace+"-demo"))
 		Eventually(row(namespace)).Should(MatchRegexp(`^demo\s+dev\s+Submitted\s+5\s+5\s*$`))
 	})
 
-	It("leaves alone what another application's resource made", func() {
+	It("does not change a resource of another application", func() {
 		namespace := newNamespace(dev)
 		forget(namespace)
 		space := namespace + "-demo"

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("S0's application", Ordered, func() {
+var _ = Describe("The application of S0", Ordered, func() {
 	const namespace = "complex"
 
 	BeforeAll(func() {
@@ -40,7 +40,7 @@ spec:
 		return app.Spec
 	}
 
-	DescribeTable("runs as printed", func(version, file string) {
+	DescribeTable("runs as in S0", func(version, file string) {
 		manifest, err := os.ReadFile("../../config/samples/" + file)
 		Expect(err).NotTo(HaveOccurred())
 		apply(namespace, string(manifest))
@@ -57,7 +57,7 @@ spec:
 			MatchRegexp(`wordpress-demo\s+wordpress-demo-cluster\s+Submitted\s+3\s+3\n`))
 		Eventually(func() string { return get(dev, "wordpress", "deployment/wordpress", ".status.readyReplicas") }).Should(Equal("1"))
 
-		By("reading it back in both versions")
+		By("reading the application in both versions")
 		old, now := spec("v1alpha1"), spec("v1alpha2")
 		for _, of := range []map[string]any{old, now} {
 			Expect(of["resourceTemplates"]).To(HaveLen(3))
@@ -67,12 +67,12 @@ spec:
 		Expect(old["clusterRef"]).To(And(Equal(now["targetRef"]), HaveKeyWithValue("name", "wordpress-demo-cluster")))
 		Expect(old).NotTo(Or(HaveKey("targetSelector"), HaveKey("targetRef")))
 
-		By("saying the same again, which changes nothing")
+		By("applying the same manifest again without a change")
 		generation := get(hub, namespace, "ka/wordpress-demo", ".metadata.generation")
 		Expect(apply(namespace, string(manifest)).out).To(ContainSubstring("wordpress-demo"))
 		Expect(get(hub, namespace, "ka/wordpress-demo", ".metadata.generation")).To(Equal(generation))
 
-		By("refusing what the other version would refuse")
+		By("refusing an error of the other version")
 		r := run(hub, "", "-n", namespace, "patch", "kubernetesapplications."+version+".workload.crossplane.io", "wordpress-demo", "--type=json",
 			"-p", `[{"op": "copy", "from": "/spec/resourceTemplates/0", "path": "/spec/resourceTemplates/-"}]`)
 		Expect(r.failed).To(HaveOccurred())
@@ -90,7 +90,7 @@ spec:
 		Entry("in v1alpha2", "v1alpha2", "application.yaml"),
 	)
 
-	It("is the same in both versions, when its selector selects all", func() {
+	It("is equal in both versions if its selector selects all objects", func() {
 		generation := ""
 		for _, manifest := range []struct{ version, selector, all string }{
 			{"v1alpha1", "clusterSelector", "{matchLabels: {}}"},
@@ -114,7 +114,7 @@ spec:
 			Expect(get(hub, namespace, "ka/anywhere", ".metadata.generation")).To(Equal(generation))
 		}
 
-		By("writing it in another way, which moves nothing")
+		By("writing the selector in another form without a move")
 		kubectl(hub, "-n", namespace, "patch", "ka", "anywhere", "--type=json", "-p", `[{"op": "replace", "path": "/spec/targetSelector", "value": {}}]`)
 		kubectl(hub, "-n", namespace, "patch", "ka", "anywhere", "--type=json", "-p", `[{"op": "remove", "path": "/spec/targetSelector"}]`)
 		Expect(get(hub, namespace, "ka/anywhere", ".spec.targetRef.name")).To(Equal("wordpress-demo-cluster"))

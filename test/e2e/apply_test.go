@@ -9,23 +9,23 @@ import (
 )
 
 var _ = Describe("Applying a labelled Deployment", func() {
-	It("runs it on a target, and tells the truth on the hub", func() {
+	It("runs it on a target, and shows the target's status on the hub", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 
-		By("running there, in a namespace that was missing, and nowhere here")
+		By("running Pods on the target only, in a new namespace")
 		Expect(names(dev, namespace, "pods")).To(HaveLen(2))
 		Expect(names(hub, namespace, "pods")).To(BeEmpty())
 
-		By("showing the target's counts")
+		By("copying the target's counts")
 		Expect(kubectl(hub, "-n", namespace, "get", "deployment", "web", "--no-headers")).To(MatchRegexp(`web\s+2/2\s+2\s+2\s`))
 
-		By("keeping what was applied as it was applied")
+		By("keeping the spec on the hub as applied")
 		Expect(run(hub, web(), "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
 		Expect(get(hub, namespace, "deployment/web", ".spec.paused")).To(BeEmpty())
 
-		By("leaving nothing of the hub's on the target")
+		By("sending no fields of the hub")
 		Expect(get(dev, namespace, "deployment/web", ".spec.template.metadata.labels")).To(Equal(`{"app":"web"}`))
 		Expect(get(dev, namespace, "deployment/web", ".metadata.annotations")).NotTo(ContainSubstring("last-applied"))
 
@@ -35,7 +35,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 			ContainSubstring("Deployment web is applied on target dev"),
 			ContainSubstring("Deployment web is ready on target dev")))
 
-		By("printing S0's columns")
+		By("printing the columns of S0")
 		Eventually(func() string {
 			return kubectl(hub, "-n", namespace, "get", "kubernetesapplication,kubernetesapplicationresource,kubernetestarget")
 		}).Should(And(
@@ -47,7 +47,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 			MatchRegexp(`/dev\s+\S+\s+True\s+v1\.\S+\s+True\s+True`)))
 	})
 
-	It("writes nothing on the target the second time, however it is said", func() {
+	It("writes nothing on the target if the same manifest is applied in any way", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -60,7 +60,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		Consistently(func() []string { writes, _ := requests(dev, namespace, began); return writes }).Should(BeEmpty())
 	})
 
-	It("creates nothing anywhere in a server-side dry run", func() {
+	It("creates no objects in a server-side dry run", func() {
 		namespace := newNamespace(dev)
 		Expect(apply(namespace, web(), "--dry-run=server").out).To(ContainSubstring("created (server dry run)"))
 		Consistently(func() []string {
@@ -69,7 +69,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		Expect(run(dev, "", "get", "namespace", namespace).failed).To(HaveOccurred())
 	})
 
-	It("leaves unlabelled objects to the hub", func() {
+	It("does not affect objects without the label", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web(", workload.crossplane.io/schedule: remote", ""))
 		rolledOut(namespace, "web")
@@ -77,13 +77,13 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		Expect(names(hub, namespace, "kar")).To(BeEmpty())
 	})
 
-	It("removes on the target what is removed on the hub, and nothing else", func() {
+	It("removes fields on the target that were removed on the hub, and no others", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web("{app: web, work", "{app: web, team: a, work", "image: nginx:1", "image: nginx:1\n        env: [{name: A, value: a}, {name: B, value: b}]"))
 		rolledOut(namespace, "web")
 		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].env[*].name")).To(Equal("A B"))
 
-		By("others adding what is theirs on the target")
+		By("adding fields of other managers on the target")
 		kubectl(dev, "-n", namespace, "annotate", "deployment/web", "theirs=kept")
 		kubectl(dev, "-n", namespace, "label", "deployment/web", "theirs=kept")
 
@@ -96,7 +96,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		Expect(get(dev, namespace, "deployment/web", ".metadata.annotations.theirs")).To(Equal("kept"))
 	})
 
-	It("changes back what somebody changed on the target, and says so", func() {
+	It("reverts manual changes on the target and reports them", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -107,7 +107,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("DriftReverted"))
 	})
 
-	It("takes names as long as Kubernetes allows", func() {
+	It("supports names of the maximum length", func() {
 		namespace := newNamespace(dev)
 		long := strings.Repeat("n", 240) + ".example"
 		apply(namespace, web("name: web\n  labels", "name: "+long+"\n  labels", "replicas: 2", "replicas: 0"))
@@ -126,13 +126,13 @@ var _ = Describe("Refusals", func() {
 			}
 			Expect(names(hub, namespace, "deployment,service,ka,kar,kt")).To(BeEmpty())
 		},
-		Entry("a label value that is neither", web("schedule: remote", "schedule: elsewhere"),
+		Entry("an unknown value of the label", web("schedule: remote", "schedule: elsewhere"),
 			`metadata.labels[workload.crossplane.io/schedule]`, `supported values: "remote", "local"`),
-		Entry("a malformed selector", web("labels: {app: web, work", "annotations: {workload.crossplane.io/target-selector: 'env in ('}\n  labels: {app: web, work"),
+		Entry("an invalid selector", web("labels: {app: web, work", "annotations: {workload.crossplane.io/target-selector: 'env in ('}\n  labels: {app: web, work"),
 			`metadata.annotations[workload.crossplane.io/target-selector]`, "is not a label selector"),
-		Entry("a malformed application", web("labels: {app: web, work", "labels: {workload.crossplane.io/application: Not_A_Name, work"),
+		Entry("an invalid application", web("labels: {app: web, work", "labels: {workload.crossplane.io/application: Not_A_Name, work"),
 			`metadata.labels[workload.crossplane.io/application]`, "names a KubernetesApplication"),
-		Entry("an application with two templates of one name", `
+		Entry("an application with two templates of the same name", `
 apiVersion: workload.crossplane.io/v1alpha2
 kind: KubernetesApplication
 metadata: {name: twice}
@@ -151,7 +151,7 @@ spec: {}
 `, `spec.connectionSecretRef.name: Required value`),
 	)
 
-	It("keeps an object with the application it was placed with", func() {
+	It("keep a placed object in its application", func() {
 		namespace := newNamespace(dev, prod)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -161,7 +161,7 @@ spec: {}
 		Expect(r.err).To(ContainSubstring("cannot change after application"))
 	})
 
-	It("refuses what is immutable before anything happens on the target", func() {
+	It("apply to immutable fields before the target is changed", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -169,14 +169,14 @@ spec: {}
 		Expect(r.err).To(ContainSubstring("spec.selector"))
 		Expect(get(dev, namespace, "deployment/web", ".spec.selector.matchLabels.app")).To(Equal("web"))
 
-		By("the resource's template as well")
+		By("refusing the change in the resource's template")
 		r = run(hub, "", "-n", namespace, "patch", "kar", "web-deployment", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"namespace":"elsewhere"}}}}`)
 		Expect(r.err).To(ContainSubstring("spec.template.metadata.namespace"))
 		r = run(hub, "", "-n", namespace, "patch", "kar", "web-deployment", "--type=merge", "-p", `{"spec":{"template":{"kind":"StatefulSet"}}}`)
 		Expect(r.err).To(ContainSubstring("kind cannot change"))
 	})
 
-	It("does not touch what belongs to somebody else on the target", func() {
+	It("apply to an existing object of another owner on the target", func() {
 		namespace := newNamespace(dev)
 		kubectl(dev, "create", "namespace", namespace)
 		kubectl(dev, "-n", namespace, "create", "deployment", "web", "--image=theirs:1")
@@ -185,19 +185,19 @@ spec: {}
 		Expect(get(hub, namespace, "deployment/web", ".status.conditions[?(@.type=='Synced')].message")).To(ContainSubstring("was not changed"))
 		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].image")).To(Equal("theirs:1"))
 
-		By("leaving it where it is when the hub's object goes")
+		By("keeping the existing object when the hub's object is deleted")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 		Expect(get(dev, namespace, "deployment/web", ".metadata.name")).To(Equal("web"))
 
-		By("taking the place when it is free")
+		By("creating the object when the existing one is deleted")
 		apply(namespace, web())
 		Eventually(func() string { return condition(namespace, "deployment/web", "Synced", "reason") }).Should(Equal("OwnershipConflict"))
 		kubectl(dev, "-n", namespace, "delete", "deployment", "web")
 		rolledOut(namespace, "web")
 	})
 
-	It("lets nothing labelled run on the hub", func() {
+	It("keep labelled objects from running on the hub", func() {
 		namespace := newNamespace()
 		r := run(hub, "", "-n", namespace, "run", "pod", "--image=nginx:1", "--labels=workload.crossplane.io/schedule=remote")
 		Expect(r.failed).To(HaveOccurred())

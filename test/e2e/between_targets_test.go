@@ -15,7 +15,7 @@ import (
 const moveFrom = "workload.crossplane.io/move-from=dev"
 
 var _ = Describe("Moving an application between targets", func() {
-	It("keeps capacity and counts, and leaves nothing behind", func() {
+	It("keeps capacity and counts, and leaves no objects behind", func() {
 		namespace := newNamespace(dev, prod)
 		kubectl(hub, "-n", namespace, "patch", "kt", "prod", "--type=merge", "-p", `{"spec":{"unschedulable":true}}`)
 		apply(namespace, web())
@@ -23,14 +23,14 @@ var _ = Describe("Moving an application between targets", func() {
 		rolledOut(namespace, "web")
 		Expect(get(hub, namespace, "ka/default", ".spec.targetRef.name")).To(Equal("dev"))
 
-		By("where nothing else fits, staying and saying why")
+		By("staying with a reason if no other target matches")
 		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
 		const why = "dev is the target to leave; prod is cordoned"
 		Eventually(func() string { return condition(namespace, "ka/default", "Scheduled", "message") }).Should(ContainSubstring(why))
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("CannotMove"), ContainSubstring(why)))
 		Expect(get(hub, namespace, "ka/default", ".spec.targetRef.name")).To(Equal("dev"))
 
-		By("moving as soon as something does")
+		By("moving when a target matches")
 		stop := capacity(namespace, dev, prod)
 		fewest := counts(namespace)
 		kubectl(hub, "-n", namespace, "patch", "kt", "prod", "--type=merge", "-p", `{"spec":{"unschedulable":false}}`)
@@ -45,7 +45,7 @@ var _ = Describe("Moving an application between targets", func() {
 			ContainSubstring("MovingBetweenTargets"), ContainSubstring("Deployment web left target dev, and runs on target prod")))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Scheduled", "message") }).Should(Equal("application default runs on target prod"))
 
-		By("working on as before")
+		By("updating the moved Deployment")
 		kubectl(hub, "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
 		rolledOut(namespace, "web")
 		Expect(get(prod, namespace, "deployment/web", ".spec.template.spec.containers[0].image")).To(Equal("nginx:2"))
@@ -72,7 +72,7 @@ var _ = Describe("Moving an application between targets", func() {
 		rolledOut(namespace, "web")
 	})
 
-	It("leaves nothing anywhere when it is deleted on the way", func() {
+	It("leaves no objects on either target if it is deleted meanwhile", func() {
 		namespace := newNamespace(dev, prod)
 		kubectl(prod, "create", "namespace", namespace)
 		kubectl(prod, "-n", namespace, "create", "quota", "none", "--hard=pods=0")
@@ -86,7 +86,7 @@ var _ = Describe("Moving an application between targets", func() {
 		}).Should(BeEmpty())
 	})
 
-	It("is not held up by an old target that hangs", func(_ context.Context) {
+	It("finishes while the old target hangs", func(_ context.Context) {
 		namespace := newNamespace(dev, prod)
 		apply(namespace, web())
 		apply(namespace, service("  ports: [{port: 80}]"))
@@ -102,13 +102,13 @@ var _ = Describe("Moving an application between targets", func() {
 		kubectl(hub, "-n", namespace, "scale", "deployment", "web", "--replicas=3")
 		rolledOut(namespace, "web")
 
-		By("and is taken off it when that is back")
+		By("deleting the objects when the old target is reachable again")
 		resume()
 		Eventually(func() []string { return names(dev, namespace, "deployment,service,pods") }).Should(BeEmpty())
 		Eventually(func() string { return get(hub, namespace, "kar", ".items[*].spec.leavingTargetRef") }).Should(BeEmpty())
 	}, NodeTimeout(4*time.Minute))
 
-	It("happens by asking, and not by hand", func() {
+	It("is requested by annotation, not by spec.targetRef", func() {
 		namespace := newNamespace(dev, prod)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -120,7 +120,7 @@ var _ = Describe("Moving an application between targets", func() {
 		Expect(names(prod, namespace, "deployment", "--ignore-not-found")).To(BeEmpty())
 	})
 
-	It("works for a resource that somebody wrote by itself", func() {
+	It("works for a handwritten resource", func() {
 		namespace := newNamespace(dev, prod)
 		apply(namespace, settings(namespace))
 		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.color") }).Should(Equal("blue"))

@@ -22,7 +22,7 @@ spec:
 }
 
 var _ = Describe("A KubernetesCluster claim", func() {
-	It("is published when it is bound, and its target kept in step", func() {
+	It("is published when it is bound, and its target is kept up to date", func() {
 		namespace := newNamespace()
 		apply(namespace, claim("demo", "dev"))
 		writeConnection(namespace, "demo", "compute.crossplane.io/v1alpha1", "kubernetescluster", "KubernetesCluster", dev)
@@ -44,7 +44,7 @@ var _ = Describe("A KubernetesCluster claim", func() {
 		Eventually(func() []string { return names(hub, namespace, "kt,secret") }).Should(BeEmpty())
 	})
 
-	It("leaves alone what is not its own, and says so", func() {
+	It("does not use objects of other owners, and reports them", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, claim("dev", "stage"))
 		bind("kubernetescluster/dev", "Bound", "-n", namespace)
@@ -52,14 +52,14 @@ var _ = Describe("A KubernetesCluster claim", func() {
 			ContainSubstring("NameTaken"), ContainSubstring("KubernetesTarget dev exists and is not this claim's")))
 		Expect(get(hub, namespace, "kt/dev", ".metadata.labels.env")).To(Equal("dev"))
 
-		By("a secret that it was not given")
+		By("refusing a Secret that the claim does not control")
 		apply(namespace, claim("thief", "dev"))
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "thief", "--from-file=kubeconfig="+userKubeconfig["prod"])
 		bind("kubernetescluster/thief", "Bound", "-n", namespace)
 		Eventually(func() string { return events(namespace, "kubernetescluster/thief") }).Should(ContainSubstring("SecretNotControlled"))
 		Expect(get(hub, namespace, "kt/thief", ".metadata.name")).To(BeEmpty())
 
-		By("and heals as soon as that is gone")
+		By("using the claim's own Secret when the other is deleted")
 		kubectl(hub, "-n", namespace, "delete", "secret", "thief")
 		Eventually(func() string { return condition(namespace, "kt/thief", "Synced", "reason") }).Should(Equal("SecretMissing"), "nothing is in the way any more")
 		writeConnection(namespace, "thief", "compute.crossplane.io/v1alpha1", "kubernetescluster", "KubernetesCluster", prod)

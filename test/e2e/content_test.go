@@ -48,12 +48,12 @@ func eventsOf(namespace, object string) string {
 	return kubectl(hub, "-n", namespace, "events", "--for", object)
 }
 
-var _ = Describe("Secrets and ConfigMaps that are sent under their own names", func() {
+var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 	pods := func(c *cluster.Cluster, namespace string) func() string {
 		return func() string { return get(c, namespace, "deployment/web", ".spec.template.spec") }
 	}
 
-	It("keep their names, and are referred to as they are", func() {
+	It("keep their names on the target, and references to them stay", func() {
 		namespace := forContent(dev)
 		registry(namespace)
 		createRemoteContent(namespace)
@@ -66,17 +66,17 @@ var _ = Describe("Secrets and ConfigMaps that are sent under their own names", f
 		Expect(get(dev, namespace, "secret/sql", ".data")).To(Equal(`{"password":"Zmlyc3Q="}`))
 		Expect(get(dev, namespace, "configmap/settings", ".data")).To(Equal(`{"mode":"fast"}`))
 
-		By("sending labels, and no annotations")
+		By("sending labels and no annotations")
 		Expect(get(dev, namespace, "secret/sql", ".metadata.labels.team")).To(Equal("a"))
 		Expect(get(dev, namespace, "secret/sql", ".metadata.annotations")).NotTo(Or(ContainSubstring("last-applied"), ContainSubstring("note")))
 
-		By("writing what is in them nowhere else")
+		By("writing the data to no other object")
 		Expect(kubectl(hub, "-n", namespace, "get", "kar,ka", "-o", "yaml")).NotTo(Or(ContainSubstring("Zmlyc3Q="), ContainSubstring("first"), ContainSubstring("fast")))
 
-		By("changing nothing of them here")
+		By("changing no field on the hub")
 		Expect(run(hub, needy(), "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
 
-		By("following a change by watch, and leaving the Pods alone")
+		By("following a change by watch without a rollout")
 		template := get(dev, namespace, "deployment/web", ".spec.template")
 		kubectl(hub, "-n", namespace, "patch", "secret", "sql", "-p", `{"stringData": {"password": "second"}, "data": {"more": "eA=="}}`)
 		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data") }).Should(Equal(`{"more":"eA==","password":"c2Vjb25k"}`))
@@ -84,42 +84,42 @@ var _ = Describe("Secrets and ConfigMaps that are sent under their own names", f
 		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data") }).Should(Equal(`{"password":"c2Vjb25k"}`))
 		Expect(get(dev, namespace, "deployment/web", ".spec.template")).To(Equal(template))
 
-		By("putting back what somebody changes there")
+		By("reverting a manual change on the target")
 		kubectl(dev, "-n", namespace, "patch", "secret", "sql", "-p", `{"data": {"password": "eA=="}}`)
 		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data.password") }).Should(Equal("c2Vjb25k"))
 		Eventually(func() string { return eventsOf(namespace, "secret/sql") }).Should(And(ContainSubstring("DriftReverted"), ContainSubstring(".data.password")))
 		Expect(eventsOf(namespace, "secret/sql")).NotTo(Or(ContainSubstring("c2Vjb25k"), ContainSubstring("second")))
 
-		By("replacing Pods that read it as they start, if asked to")
+		By("replacing Pods that read the data at start, with the annotation")
 		const environment = `.spec.template.metadata.annotations.workload\.crossplane\.io/environment`
 		kubectl(hub, "-n", namespace, "annotate", "deployment", "web", "workload.crossplane.io/roll-on-change=true")
 		Eventually(func() string { return get(dev, namespace, "deployment/web", environment) }).ShouldNot(BeEmpty())
 		before := get(dev, namespace, "deployment/web", environment)
 		kubectl(hub, "-n", namespace, "patch", "secret", "sql", "-p", `{"stringData": {"password": "third"}}`)
 		Eventually(func() string { return get(dev, namespace, "deployment/web", environment) }).ShouldNot(Equal(before))
-		Expect(get(dev, namespace, "secret/sql", ".data.password")).To(Equal("dGhpcmQ="), "new Pods read what was in it before")
+		Expect(get(dev, namespace, "secret/sql", ".data.password")).To(Equal("dGhpcmQ="), "new Pods read the old data")
 		rolledOut(namespace, "web")
 
-		By("becoming a copy when the label goes")
+		By("sending a copy when the label is removed")
 		kubectl(hub, "-n", namespace, "label", "secret", "sql", notRemote)
 		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"web-deployment-sql"`))
 		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "web-deployment-sql", "web-deployment-registry"))
 		Expect(names(hub, namespace, "kar")).To(HaveLen(2))
 		rolledOut(namespace, "web")
 
-		By("and the copy going when it comes back")
+		By("deleting the copy when the label returns")
 		kubectl(hub, "-n", namespace, "label", "secret", "sql", isRemote)
 		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"sql"`))
 		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "sql", "web-deployment-registry"))
 		rolledOut(namespace, "web")
 
-		By("going when they are deleted, which is then missing")
+		By("waiting for the deleted Secret and ConfigMap")
 		kubectl(hub, "-n", namespace, "delete", "secret", "sql")
 		Eventually(func() []string { return copied(dev, namespace) }).ShouldNot(ContainElement("sql"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(ContainSubstring("Secret sql does not exist in namespace " + namespace))
 	})
 
-	It("go where their application goes, and are copied to others", func() {
+	It("go where their application goes, and are copied to other targets", func() {
 		namespace := forContent(dev, prod)
 		registry(namespace)
 		createRemoteContent(namespace)
@@ -142,7 +142,7 @@ var _ = Describe("Secrets and ConfigMaps that are sent under their own names", f
 		Expect(pods(to, namespace)()).To(ContainSubstring(`"sql"`))
 	})
 
-	It("are waited for, and take nobody's place", func() {
+	It("are waited for, and do not replace existing objects", func() {
 		namespace := forContent(dev)
 		registry(namespace)
 		kubectl(dev, "create", "namespace", namespace)
@@ -159,19 +159,19 @@ var _ = Describe("Secrets and ConfigMaps that are sent under their own names", f
 		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
 		Expect(get(dev, namespace, "secret/sql", ".data")).To(Equal(`{"theirs":"MQ=="}`))
 
-		By("going on when the name is free")
+		By("sending the data when the name is free")
 		kubectl(dev, "-n", namespace, "delete", "secret", "sql")
 		Eventually(func() []string { return names(dev, namespace, "deployment") }, "90s").ShouldNot(BeEmpty())
 		rolledOut(namespace, "web")
 
-		By("staying behind when asked to")
+		By("staying on the target with orphan deletion")
 		kubectl(hub, "-n", namespace, "delete", "configmap", "settings", "--cascade=orphan")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).ShouldNot(ContainElement(ContainSubstring("settings-configmap")))
 		Expect(get(dev, namespace, "configmap/settings", ".data.mode")).To(Equal("fast"))
 		Expect(get(dev, namespace, "configmap/settings", ".metadata")).NotTo(ContainSubstring("crossplane"))
 	})
 
-	It("may be immutable, and be made anew", func() {
+	It("may be immutable and be created again", func() {
 		namespace := forContent(dev)
 		secret := func(kind, password string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {name: sql, labels: {workload.crossplane.io/schedule: remote}}, type: ` + kind + `, immutable: true, stringData: {password: ` + password + `}}`
@@ -186,7 +186,7 @@ var _ = Describe("Secrets and ConfigMaps that are sent under their own names", f
 		Expect(get(dev, namespace, "secret/sql", ".type")).To(Equal("example.org/own"))
 	})
 
-	It("are never the hub's own keys, nor sent for anybody who asks", func() {
+	It("are not sent if they are credentials of the hub or a target, or if a user forges a resource", func() {
 		namespace := forContent(dev)
 		createRemoteContent(namespace)
 		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
@@ -197,12 +197,12 @@ var _ = Describe("Secrets and ConfigMaps that are sent under their own names", f
 		Expect(run(hub, "", "-n", namespace, "label", "secret", "dev", isRemote).err).To(ContainSubstring("Secret dev connects to target dev, and is never sent; take the label off"))
 		Expect(run(hub, "", "-n", namespace, "label", "configmap", "kube-root-ca.crt", isRemote).err).To(ContainSubstring("is never sent; take the label off"))
 
-		By("a Deployment that refers to what connects to a target")
+		By("refusing a Deployment that refers to a connection Secret")
 		apply(namespace, web("        image: nginx:1\n", "        image: nginx:1\n        envFrom: [{secretRef: {name: dev}}]\n"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(ContainSubstring("Secret dev connects to target dev, and is never sent"))
 		Expect(condition(namespace, "kar/web-deployment", "SecretsReady", "reason")).To(Equal("NeverSent"))
 
-		By("a resource that says it stands for a Secret")
+		By("refusing a handwritten resource for a Secret")
 		forged := func(name, template string) string {
 			return `
 apiVersion: workload.crossplane.io/v1alpha1
@@ -220,12 +220,12 @@ spec:
 		Expect(run(hub, forged("mine", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "-n", namespace, "create", "--as=eve", "-f", "-").err).To(
 			ContainSubstring("only Portico makes the resource of Secret sql"))
 
-		By("one that Portico made, and somebody changes")
+		By("refusing a change of Portico's resource")
 		Expect(run(hub, "", "-n", namespace, "patch", "kar", "sql-secret", "--type=merge", "-p", `{"spec":{"template":{"data":{"password":"eA=="}}}}`).err).To(
 			ContainSubstring("spec.template.data: Forbidden: is read from Secret sql when it is sent"))
 	})
 
-	It("may be as large as the API allows, and are refused as by their target", func() {
+	It("may have the maximum size, and get the target's errors", func() {
 		namespace := forContent(dev)
 		size := 1<<20 - 8
 		file := filepath.Join(GinkgoT().TempDir(), "large")

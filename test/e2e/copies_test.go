@@ -38,10 +38,10 @@ func uids(c *cluster.Cluster, namespace string) string {
 	return kubectl(c, "-n", namespace, "get", "secret,configmap", "-l", "workload.crossplane.io/managed-by", "-o", "jsonpath={.items[*].metadata.uid}")
 }
 
-var _ = Describe("Copies of what a workload needs", func() {
+var _ = Describe("Copies of a workload's Secrets and ConfigMaps", func() {
 	needed := []string{"web-deployment-sql", "web-deployment-registry", "web-deployment-settings"}
 
-	It("are each workload's own", func() {
+	It("are separate for each workload", func() {
 		namespace := newNamespace(dev)
 		supply(namespace)
 		apply(namespace, needy())
@@ -55,7 +55,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		Expect(get(dev, namespace, "secret/other-deployment-sql", ".data.password")).To(Equal("Zmlyc3Q="))
 	})
 
-	It("go where it goes, before it, and leave with it", func() {
+	It("move before the workload, and are deleted with it", func() {
 		namespace := newNamespace(dev, prod)
 		supply(namespace)
 		apply(namespace, needy())
@@ -63,7 +63,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		kubectl(prod, "create", "namespace", namespace)
 		kubectl(prod, "-n", namespace, "create", "secret", "generic", "web-deployment-sql", "--from-literal=theirs=1")
 
-		By("staying while one of them has no place there")
+		By("staying while a copy cannot be created")
 		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(And(
 			ContainSubstring("Secret web-deployment-sql exists on target prod"), ContainSubstring("it was not changed")))
@@ -72,7 +72,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		Expect(names(prod, namespace, "deployment")).To(BeEmpty())
 		Expect(get(prod, namespace, "secret/web-deployment-sql", ".data")).To(Equal(`{"theirs":"MQ=="}`))
 
-		By("going on when it has")
+		By("moving when the copy can be created")
 		kubectl(prod, "-n", namespace, "delete", "secret", "web-deployment-sql")
 		Eventually(func() []string { return names(prod, namespace, "deployment") }, "90s").ShouldNot(BeEmpty())
 		Expect(copied(prod, namespace)).To(ConsistOf(needed))
@@ -81,7 +81,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		Eventually(func() string { return get(prod, namespace, "secret/web-deployment-sql", ".data.password") }).Should(Equal("c2Vjb25k"))
 	})
 
-	It("stay as they are when it moves between two names of one cluster", func() {
+	It("stay when the workload moves between two names of one cluster", func() {
 		namespace := newNamespace(dev)
 		supply(namespace)
 		apply(namespace, needy())
@@ -95,7 +95,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		Expect(uids(dev, namespace)).To(Equal(before), "a copy was made anew")
 	})
 
-	It("stay behind, and are nobody's, with a workload that does", func() {
+	It("stay on the target without labels with an orphaned workload", func() {
 		namespace := newNamespace(dev)
 		supply(namespace)
 		apply(namespace, needy())
@@ -112,7 +112,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		kubectl(dev, "-n", namespace, "delete", "deployment", "web")
 	})
 
-	It("follow their ServiceAccount", func() {
+	It("follow the ServiceAccount", func() {
 		namespace := newNamespace(dev)
 		for _, name := range []string{"pull", "push"} {
 			kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", name, "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
@@ -135,7 +135,7 @@ var _ = Describe("Copies of what a workload needs", func() {
 		rolledOut(namespace, "web")
 	})
 
-	It("may be as large as the API allows", func() {
+	It("may have the maximum size", func() {
 		namespace := newNamespace(dev)
 		size := 1 << 20
 		file := filepath.Join(GinkgoT().TempDir(), "large")

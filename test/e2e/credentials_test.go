@@ -8,12 +8,12 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("The Secret that connects", func() {
+var _ = Describe("The connection Secret", func() {
 	secret := func(kubeconfig string) string {
 		return "apiVersion: v1\nkind: Secret\nmetadata: {name: dev}\nstringData:\n  kubeconfig: |\n    " + strings.ReplaceAll(kubeconfig, "\n", "\n    ") + "\n"
 	}
 
-	It("is refused when it runs, reads or trusts what it must not, whichever comes second", func() {
+	It("is refused if it is not safe, whether it or the target is created first", func() {
 		namespace := newNamespace()
 		good, err := os.ReadFile(userKubeconfig["dev"])
 		Expect(err).NotTo(HaveOccurred())
@@ -36,7 +36,7 @@ var _ = Describe("The Secret that connects", func() {
 		}
 	})
 
-	It("is used at once when it is rotated, and told of when it is wrong", func() {
+	It("is used as soon as it is rotated, and an invalid one is reported", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")

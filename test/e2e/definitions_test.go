@@ -61,7 +61,7 @@ var _ = Describe("A custom resource before its definition", func() {
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
 	}
 
-	It("waits without a question, and goes on when somebody brings it", func() {
+	It("waits without requests, and is applied when a user creates the definition", func() {
 		began := time.Now()
 		// ended returns Portico's watches of all definitions that began after that time
 		// and have ended.
@@ -97,7 +97,7 @@ var _ = Describe("A custom resource before its definition", func() {
 		Eventually(ended).ShouldNot(BeEmpty(), "definitions are watched without a need")
 	})
 
-	It("goes on without the right to watch definitions, too", func() {
+	It("is applied later without the right to watch definitions", func() {
 		// kubectl creates no role for a kind that does not exist.
 		r := run(dev, `{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "`+space+`"}, "rules": [
 			{"apiGroups": ["`+space+`.example.org"], "resources": ["ponds"], "verbs": ["get", "list", "watch", "create", "patch", "delete"]}]}`, "apply", "-f", "-")

@@ -13,27 +13,27 @@ var _ = Describe("Deleting a Deployment", func() {
 		rolledOut(namespace, "web")
 	})
 
-	It("in the background deletes it on the target too", func() {
+	It("in the background deletes it on the target", func() {
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
 		Eventually(func() []string { return names(dev, namespace, "deployment,replicaset,pods") }).Should(BeEmpty())
 		Eventually(func() []string { return names(hub, namespace, "ka,kar,replicaset") }).Should(BeEmpty())
 	})
 
-	It("in the foreground waits until it is gone there", func() {
-		By("something below it there that takes its time")
+	It("in the foreground waits until it is deleted on the target", func() {
+		By("keeping a ReplicaSet on the target with a finalizer")
 		replicaSet := names(dev, namespace, "replicaset")[0]
 		kubectl(dev, "-n", namespace, "patch", replicaSet, "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web", "--cascade=foreground", "--wait=false")
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".metadata.finalizers") }).Should(ContainSubstring("foregroundDeletion"))
 		Consistently(func() []string { return names(hub, namespace, "deployment") }).ShouldNot(BeEmpty())
-		By("which then goes")
+		By("removing the finalizer")
 		kubectl(dev, "-n", namespace, "patch", replicaSet, "--type=json", "-p", `[{"op":"test","path":"/metadata/finalizers/0","value":"example.com/slow"},{"op":"remove","path":"/metadata/finalizers/0"}]`)
 		Eventually(func() []string {
 			return append(names(hub, namespace, "deployment"), names(dev, namespace, "deployment,pods")...)
 		}).Should(BeEmpty())
 	})
 
-	It("with its dependents orphaned leaves it running, without Portico's marks", func() {
+	It("with orphaned dependents keeps it on the target without Portico's labels", func() {
 		uid := get(dev, namespace, "deployment/web", ".metadata.uid")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web", "--cascade=orphan")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
@@ -46,12 +46,12 @@ var _ = Describe("Deleting a Deployment", func() {
 		kubectl(hub, "-n", namespace, "delete", "replicaset", "--all")
 	})
 
-	It("on the target, by hand, brings it back", func() {
+	It("on the target creates it again", func() {
 		kubectl(dev, "-n", namespace, "delete", "deployment", "web")
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".status.readyReplicas") }).Should(Equal("2"))
 	})
 
-	It("right after creating it leaves nothing behind", func() {
+	It("right after creating it leaves no objects behind", func() {
 		for range 5 {
 			apply(namespace, web("name: web\n  labels", "name: brief\n  labels"))
 			kubectl(hub, "-n", namespace, "delete", "deployment", "brief")

@@ -37,7 +37,7 @@ func exitCode(err error) int {
 }
 
 var _ = Describe("kubectl portico drain", func() {
-	It("moves what can move, names what cannot and why, and keeps capacity", func() {
+	It("moves applications if another target matches, reports the others, and keeps capacity", func() {
 		namespace := newNamespace(dev, prod)
 		text, code := drains(namespace, "cordon", "prod")
 		Expect(text).To(ContainSubstring("target prod cordoned"))
@@ -52,7 +52,7 @@ var _ = Describe("kubectl portico drain", func() {
 		text, _ = drains(namespace, "uncordon", "prod")
 		Expect(text).To(ContainSubstring("target prod uncordoned"))
 
-		By("saying first what it would do")
+		By("printing a dry run")
 		text, code = drains(namespace, "drain", "dev", "--dry-run")
 		Expect(text).To(And(ContainSubstring("application default would move to target prod"), ContainSubstring("resource settings would move to target prod"),
 			ContainSubstring("application pinned would stay: 0 of 2 targets match: dev is the target to leave; prod wants env=dev")))
@@ -71,7 +71,7 @@ var _ = Describe("kubectl portico drain", func() {
 		Expect(names(prod, namespace, "deployment,service")).To(ConsistOf("deployment.apps/web", "service/web"))
 		Expect(get(hub, namespace, "ka/pinned", ".metadata.annotations")).NotTo(ContainSubstring("move-from"))
 
-		By("having nothing left to do once that is gone")
+		By("having no work when the last object is deleted")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "pinned")
 		Eventually(func() []string { return names(dev, namespace, "deployment") }).Should(BeEmpty())
 		text, code = drains(namespace, "drain", "dev")
@@ -81,7 +81,7 @@ var _ = Describe("kubectl portico drain", func() {
 		kubectl(hub, "-n", namespace, "delete", "kar", "settings")
 	})
 
-	It("can be interrupted, and gives up in time", func() {
+	It("can be interrupted, and has a timeout", func() {
 		namespace := newNamespace(dev, prod)
 		kubectl(prod, "create", "namespace", namespace)
 		kubectl(prod, "-n", namespace, "create", "quota", "none", "--hard=pods=0")
@@ -91,7 +91,7 @@ var _ = Describe("kubectl portico drain", func() {
 		Expect(text).To(And(ContainSubstring("application default: moves to target prod, "), ContainSubstring("web-deployment is not ready there yet"), ContainSubstring("the time is up: application default was on its way")))
 		Expect(code).To(Equal(3))
 
-		By("interrupting it")
+		By("interrupting the drain")
 		cmd := plugin(namespace, "drain", "dev")
 		out := gbytes.NewBuffer()
 		cmd.Stdout, cmd.Stderr = out, out
@@ -102,7 +102,7 @@ var _ = Describe("kubectl portico drain", func() {
 		Expect(out).To(gbytes.Say("interrupted: application default was on its way"))
 		Expect(names(dev, namespace, "pods")).To(HaveLen(2))
 
-		By("seeing it through")
+		By("finishing the drain")
 		kubectl(prod, "-n", namespace, "delete", "quota", "none")
 		kubectl(prod, "-n", namespace, "rollout", "restart", "deployment/web") // ends the backoff
 		text, code = drains(namespace, "drain", "dev", "--timeout=2m")
@@ -111,7 +111,7 @@ var _ = Describe("kubectl portico drain", func() {
 		rolledOut(namespace, "web")
 	})
 
-	It("has help, and refuses what it does not understand", func() {
+	It("has a help, and refuses invalid arguments", func() {
 		text, code := drains("default", "drain", "--help")
 		Expect(text).To(And(ContainSubstring("Exit codes"), ContainSubstring("kubectl portico drain TARGET"), ContainSubstring("--dry-run")))
 		Expect(code).To(BeZero())

@@ -29,14 +29,14 @@ func tales(namespace, object, reason string) int {
 	return strings.Count(events(namespace, object), "  "+reason+" ")
 }
 
-var _ = Describe("What somebody changes on a target by hand", func() {
+var _ = Describe("A manual change on a target", func() {
 	replicas := func(namespace string) func() string {
 		return func() string { return get(dev, namespace, "deployment/web", ".spec.replicas") }
 	}
 	reporting := []string{"labels: {app: web, workload.crossplane.io/schedule: remote}",
 		"labels: {app: web, workload.crossplane.io/schedule: remote}\n  annotations: {workload.crossplane.io/drift: Report}"}
 
-	It("is left and told where that was asked for, and put back when it no longer is", func(ctx context.Context) {
+	It("is kept and reported with the annotation, and reverted without it", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web(reporting...))
 		rolledOut(namespace, "web")
@@ -46,7 +46,7 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 			ContainSubstring("DriftFound"), ContainSubstring("changed on target dev, and kept: .spec.replicas")))
 		kubectl(dev, "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
 
-		By("telling what it was, what it should be, who changed it, and since when")
+		By("reporting the values, the manager and the time")
 		Eventually(func() int { return len(drift(namespace, "web-deployment")) }).Should(Equal(2))
 		found := drift(namespace, "web-deployment")
 		Expect(found[0].Path).To(Equal(".spec.replicas"))
@@ -57,7 +57,7 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Expect(condition(namespace, "kar/web-deployment", "Drifted", "reason")).To(Equal("ChangedOnTarget"))
 		Expect(condition(namespace, "kar/web-deployment", "Synced", "status")).To(Equal("True"))
 
-		By("leaving it, and writing nothing more")
+		By("keeping the change without further writes")
 		version := func() string {
 			return get(hub, namespace, "deployment/web", ".metadata.resourceVersion") + get(hub, namespace, "kar/web-deployment", ".metadata.resourceVersion") +
 				get(dev, namespace, "deployment/web", ".metadata.resourceVersion")
@@ -67,7 +67,7 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Expect(drift(namespace, "web-deployment")).To(Equal(found))
 		Eventually(func() string { return get(hub, namespace, "deployment/web", ".status.readyReplicas") }).Should(Equal("5"))
 
-		By("a manager that starts anew and finds the same")
+		By("finding the same drift after a restart")
 		allEvents := tales(namespace, "deployment/web", "DriftFound")
 		Expect(portico.Restart(ctx)).To(Succeed())
 		Eventually(func() string {
@@ -78,10 +78,10 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Expect(tales(namespace, "deployment/web", "DriftFound")).To(Equal(allEvents))
 		Expect(events(namespace, "deployment/web")).NotTo(ContainSubstring("DriftReverted"))
 
-		By("measuring it")
+		By("exporting metrics")
 		Eventually(metricsOf(portico, "portico_drifted_resources")).Should(ContainElement(`portico_drifted_resources{namespace="` + namespace + `",target="dev"} 1`))
 
-		By("correcting it from now on")
+		By("correcting the drift")
 		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/drift=Correct", "--overwrite")
 		Eventually(replicas(namespace)).Should(Equal("2"))
 		Eventually(func() []v1alpha1.Drift { return drift(namespace, "web-deployment") }).Should(BeEmpty())
@@ -89,18 +89,18 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("DriftReverted"))
 	})
 
-	It("ends when what is wanted changes, which is applied whole", func() {
+	It("is reverted when the template changes", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web(reporting...))
 		rolledOut(namespace, "web")
 		kubectl(dev, "-n", namespace, "scale", "deployment/web", "--replicas=5")
 		Eventually(func() int { return len(drift(namespace, "web-deployment")) }).Should(Equal(1))
 
-		By("not when it is applied as it was")
+		By("keeping the drift when the same manifest is applied")
 		apply(namespace, web(reporting...))
 		Consistently(replicas(namespace)).Should(Equal("5"))
 
-		By("changing something else")
+		By("changing another field")
 		apply(namespace, web(append(reporting, "nginx:1", "nginx:2")...))
 		Eventually(replicas(namespace)).Should(Equal("2"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Drifted", "status") }).Should(Equal("False"))
@@ -108,7 +108,7 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("DriftEnded"))
 	})
 
-	It("is not told of what they add, nor of what an autoscaler sets", func() {
+	It("is not reported for additions and for replicas of an autoscaler", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web(reporting...))
 		rolledOut(namespace, "web")
@@ -123,7 +123,7 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Expect(events(namespace, "deployment/web")).NotTo(ContainSubstring("DriftFound"))
 	})
 
-	It("may be its end, which is told as well", func() {
+	It("may be a deletion, which is reported", func() {
 		namespace := newNamespace(dev)
 		kubectl(hub, "annotate", "namespace", namespace, "workload.crossplane.io/drift=Report")
 		apply(namespace, web())
@@ -136,14 +136,14 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Consistently(func() []string { return names(dev, namespace, "deployment") }).Should(BeEmpty())
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("DeletedOnTarget"))
 
-		By("the object's own word, which is more than its namespace's")
+		By("overriding the namespace's annotation by the object's")
 		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/drift=Correct")
 		Eventually(func() []string { return names(dev, namespace, "deployment") }).Should(HaveLen(1))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "status") }).Should(Equal("True"))
 		kubectl(dev, "-n", namespace, "scale", "deployment/web", "--replicas=5")
 		Eventually(replicas(namespace)).Should(Equal("2"))
 
-		By("a namespace that reports no longer")
+		By("removing the namespace's annotation")
 		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/drift-")
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Drifted", "status") }).Should(Equal("False"))
 		kubectl(dev, "-n", namespace, "scale", "deployment/web", "--replicas=5")
@@ -152,7 +152,7 @@ var _ = Describe("What somebody changes on a target by hand", func() {
 		Eventually(replicas(namespace)).Should(Equal("2"))
 	})
 
-	It("is never shown of a Secret, and refused with the words that there are when misspelt", func() {
+	It("is reported without values for a Secret, and the annotation must be valid", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, `
 apiVersion: workload.crossplane.io/v1alpha2

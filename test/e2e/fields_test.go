@@ -34,10 +34,10 @@ spec:
 `
 }
 
-var _ = Describe("What others set on a target", func() {
+var _ = Describe("Fields of other managers on a target", func() {
 	image := ".spec.template.spec.containers[?(@.name=='web')].image"
 
-	It("stays theirs when they apply it, and says so, until somebody forces it", func() {
+	It("are kept and reported if they are applied, until a user forces them", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -49,17 +49,17 @@ var _ = Describe("What others set on a target", func() {
 		Expect(get(dev, namespace, "deployment/web", image)).To(Equal("nginx:theirs"))
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("FieldConflict"))
 
-		By("accepting a change here, with a warning, and not sending it")
+		By("accepting a change on the hub with a warning, without sending it")
 		r := apply(namespace, web("replicas: 2", "replicas: 3"))
 		Expect(r.err).To(ContainSubstring("Warning: accepted, and not sent: target dev: "))
 		Consistently(func() string { return get(dev, namespace, "deployment/web", image+"}{.spec.replicas") }).Should(Equal("nginx:theirs2"))
 
-		By("forcing it")
+		By("forcing the fields")
 		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/force=true")
 		Eventually(func() string { return get(dev, namespace, "deployment/web", image+"}{.spec.replicas") }).Should(Equal("nginx:13"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "status") }).Should(Equal("True"))
 
-		By("forcing it no longer")
+		By("removing the force")
 		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/force-")
 		Eventually(func() string {
 			return get(hub, namespace, "kar/web-deployment", `.metadata.annotations.workload\.crossplane\.io/force`)
@@ -68,7 +68,7 @@ var _ = Describe("What others set on a target", func() {
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "reason") }).Should(Equal("FieldConflict"))
 	})
 
-	It("stays when an autoscaler scales", func() {
+	It("are kept if an autoscaler sets them", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -79,7 +79,7 @@ var _ = Describe("What others set on a target", func() {
 		generation := get(dev, namespace, "deployment/web", ".metadata.generation")
 		Consistently(func() string { return get(dev, namespace, "deployment/web", ".metadata.generation") }).Should(Equal(generation))
 
-		By("changing something else here")
+		By("changing another field on the hub")
 		Expect(apply(namespace, web("nginx:1", "nginx:2")).err).To(BeEmpty())
 		Eventually(func() string { return get(dev, namespace, "deployment/web", image) }).Should(Equal("nginx:2"))
 		Expect(get(dev, namespace, "deployment/web", ".spec.replicas")).To(Equal("4"))
@@ -87,7 +87,7 @@ var _ = Describe("What others set on a target", func() {
 		Expect(events(namespace, "deployment/web")).NotTo(ContainSubstring("DriftReverted"))
 	})
 
-	It("stays when they add to lists, and to annotations", func() {
+	It("are kept if they are added to lists and annotations", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web("image: nginx:1", "image: nginx:1\n        env: [{name: A, value: a}]"))
 		rolledOut(namespace, "web")

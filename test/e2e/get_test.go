@@ -17,7 +17,7 @@ func gets(namespace string, args ...string) result {
 }
 
 var _ = Describe("kubectl portico get", func() {
-	It("shows an object whole, and marks what is not the user's, to who may only view the hub", func() {
+	It("shows a whole object to a user who may view the hub, and marks fields that are not the user's", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -29,13 +29,13 @@ var _ = Describe("kubectl portico get", func() {
 			return gets(namespace, append([]string{"--as=viewer-" + namespace}, args...)...)
 		}
 
-		By("what is known before it is asked for")
+		By("printing the known fields before the observation")
 		r := shown("deploy", "web")
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
 		Expect(r.out).To(And(ContainSubstring("replicas: 2"), ContainSubstring("readyReplicas: 2"), Not(ContainSubstring("uid:")), Not(ContainSubstring(" # "))))
 		Expect(r.err).To(ContainSubstring("kubectl -n " + namespace + " annotate deployment web workload.crossplane.io/observe=Full"))
 
-		By("asking for all of it")
+		By("observing the whole object")
 		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/observe=Full")
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Observed", "status") }).Should(Equal("True"))
 		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=strategic", "-p", `{"spec":{"template":{"spec":{"containers":[
@@ -55,10 +55,10 @@ var _ = Describe("kubectl portico get", func() {
 		Expect(shown("kar/web-deployment").out).To(Equal(r.out))
 		Expect(shown("deploy/web", "-o", "json").out).To(And(ContainSubstring(`"imagePullPolicy": "IfNotPresent"`), Not(ContainSubstring("defaulted"))))
 
-		By("writing nothing while nothing changes")
+		By("writing only changes")
 		Consistently(version).Should(Equal(before))
 
-		By("asking for it no longer")
+		By("ending the observation")
 		kubectl(hub, "-n", namespace, "annotate", "deployment/web", "workload.crossplane.io/observe-")
 		Eventually(func() string { return get(hub, namespace, "kar/web-deployment", ".status.observed") }).Should(BeEmpty())
 		Expect(condition(namespace, "kar/web-deployment", "Observed", "status")).To(BeEmpty())
@@ -66,7 +66,7 @@ var _ = Describe("kubectl portico get", func() {
 		Expect(shown("deployment", "other").err).To(ContainSubstring("runs on no target"))
 	})
 
-	It("shows nothing of a Secret, and says so when an object is too large", func() {
+	It("shows no data of a Secret, and reports an object that is too large", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, `
 apiVersion: workload.crossplane.io/v1alpha2

@@ -35,8 +35,8 @@ spec: {connectionSecretRef: {name: itself}}
 	Eventually(func() string { return condition(namespace, "kt/itself", "TargetReachable", "status") }).Should(Equal("True"))
 }
 
-var _ = Describe("The hub as a target of its own", func() {
-	It("runs in another namespace what is sent there, with no more rights than its ServiceAccount", func() {
+var _ = Describe("The hub as its own target", func() {
+	It("runs objects in another namespace with only the rights of its ServiceAccount", func() {
 		namespace := newNamespace()
 		publishHub(namespace)
 		there := namespace + "-there"
@@ -61,12 +61,12 @@ spec:
 		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "kar/web", "--timeout=60s")
 		Eventually(func() []string { return names(hub, there, "pods", "--field-selector=status.phase=Running") }).Should(HaveLen(2))
 
-		By("refusing at once what it may not run")
+		By("refusing at once an object without rights")
 		settings, lacks := sends("settings", "v1", "ConfigMap", there), fmt.Sprintf(`User "system:serviceaccount:%s:portico" cannot`, namespace)
 		Expect(run(hub, settings, "-n", namespace, "apply", "-f", "-").err).To(And(ContainSubstring("target itself refused ConfigMap settings"), ContainSubstring(lacks)))
 		Expect(names(hub, namespace, "kar")).To(HaveLen(1))
 
-		By("and, when it is not to be asked, later, until it may")
+		By("refusing the object later if dry runs are disabled")
 		kubectl(hub, "-n", namespace, "patch", "kt", "itself", "--type=merge", "-p", `{"spec":{"dryRun":"Never"}}`)
 		Eventually(func() error { return run(hub, settings, "-n", namespace, "apply", "-f", "-").failed }).Should(Succeed())
 		Eventually(func() string { return condition(namespace, "kar/settings", "Synced", "message") }).Should(ContainSubstring(lacks))
@@ -81,7 +81,7 @@ spec:
 		Eventually(func() []string { return names(hub, there, "deployment,pods") }).Should(BeEmpty())
 	})
 
-	It("refuses a Deployment that would run where it is, touches it no more than any other, and lets it go elsewhere", func() {
+	It("refuses a Deployment that would overwrite itself, and lets it move to another target", func() {
 		namespace := newNamespace()
 		publishHub(namespace)
 		apply(namespace, web())
@@ -91,7 +91,7 @@ spec:
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("OwnershipConflict"), ContainSubstring(why)))
 		Expect(run(hub, "", "-n", namespace, "rollout", "status", "deployment/web", "--timeout=1s").failed).To(HaveOccurred())
 
-		By("being no loop")
+		By("writing without a loop")
 		before := settled(func() string {
 			return get(hub, namespace, "deployment/web,kar/web-deployment", ".items[*].metadata.resourceVersion")
 		})
@@ -101,20 +101,20 @@ spec:
 		Expect(names(hub, namespace, "kar")).To(HaveLen(1))
 		Expect(names(hub, namespace, "pods")).To(BeEmpty())
 
-		By("going elsewhere, without losing what was applied")
+		By("moving without a loss of the spec")
 		uid := get(hub, namespace, "deployment/web", ".metadata.uid")
 		publish(namespace, dev)
 		text, code := drains(namespace, "drain", "itself", "--timeout=1m")
 		Expect(code).To(BeZero(), text)
 		rolledOut(namespace, "web")
 		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("2"))
-		Expect(get(hub, namespace, "deployment/web", ".metadata.uid")).To(Equal(uid), "what the user applied was deleted")
+		Expect(get(hub, namespace, "deployment/web", ".metadata.uid")).To(Equal(uid), "the user's object was deleted")
 		Expect(get(hub, namespace, "deployment/web", ".metadata.deletionTimestamp")).To(BeEmpty())
 	})
 })
 
 var _ = Describe("A cluster that is published twice", func() {
-	It("keeps what runs there when that moves from one name to the other", func() {
+	It("keeps objects when they move from one target to the other", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		apply(namespace, service("  ports: [{port: 80}]"))
@@ -130,7 +130,7 @@ var _ = Describe("A cluster that is published twice", func() {
 		kubectl(hub, "-n", namespace, "delete", "kt", "dev")
 		kubectl(hub, "-n", namespace, "delete", "secret", "dev")
 
-		By("working on as before")
+		By("updating the moved objects")
 		kubectl(hub, "-n", namespace, "scale", "deployment", "web", "--replicas=3")
 		rolledOut(namespace, "web")
 		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("3"))

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("Two hubs that share a target", func() {
-	It("do not fight over an object: the second says whose it is, and has it once the first lets go", func(ctx context.Context) {
+	It("do not fight over an object: the second reports the owner, and creates the object when the first releases it", func(ctx context.Context) {
 		second := prod // an ordinary cluster, on which Portico is installed next
 		other, err := install.Portico(ctx, second, install.Options{Args: managerArgs})
 		Expect(err).NotTo(HaveOccurred())
@@ -31,7 +31,7 @@ var _ = Describe("Two hubs that share a target", func() {
 		}
 		Eventually(field("kt/dev", `.status.conditions[?(@.type=="TargetReachable")].status`)).Should(Equal("True"))
 
-		By("having what the first has")
+		By("reporting the owner on the second hub")
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		pods := get(dev, namespace, "pods", ".items[*].metadata.uid")
@@ -41,12 +41,12 @@ var _ = Describe("Two hubs that share a target", func() {
 		Consistently(func() string { return get(dev, namespace, "pods", ".items[*].metadata.uid") }).Should(Equal(pods))
 		Expect(condition(namespace, "kar/web-deployment", "Synced", "status")).To(Equal("True"))
 
-		By("leaving it alone when it is deleted there")
+		By("keeping the object when it is deleted on the second hub")
 		kubectl(second, "-n", namespace, "delete", "deployment", "web", "--timeout=60s")
 		Eventually(func() []string { return names(second, namespace, "kar") }).Should(BeEmpty())
 		Expect(get(dev, namespace, "pods", ".items[*].metadata.uid")).To(Equal(pods))
 
-		By("having it when the first lets go")
+		By("creating the object on the second hub when the first releases it")
 		Expect(there(web("nginx:1", "nginx:2")).failed).NotTo(HaveOccurred())
 		Eventually(field("kar/web-deployment", `.status.conditions[?(@.type=="Synced")].reason`)).Should(Equal("OwnershipConflict"))
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web", "--timeout=60s")

@@ -13,7 +13,7 @@ import (
 var _ = Describe("A target that is in use", func() {
 	const release = "workload.crossplane.io/release=true"
 
-	It("is kept, and so is its Secret, until nothing is on it", func() {
+	It("is kept with its Secret while objects are on it", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -30,7 +30,7 @@ var _ = Describe("A target that is in use", func() {
 		kubectl(hub, "-n", namespace, "delete", "secret", "dev")
 	})
 
-	It("goes with its namespace, after what is on it", func() {
+	It("is deleted with its namespace, after its objects", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		apply(namespace, service("  type: LoadBalancer\n  ports: [{port: 80}]"))
@@ -39,7 +39,7 @@ var _ = Describe("A target that is in use", func() {
 		Eventually(func() []string { return names(dev, namespace, "deployment,service,pods") }).Should(BeEmpty())
 	})
 
-	It("goes with its namespace even if Portico is away at first", func(ctx context.Context) {
+	It("is deleted with its namespace, even if Portico was stopped", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -51,7 +51,7 @@ var _ = Describe("A target that is in use", func() {
 		Eventually(func() []string { return names(dev, namespace, "deployment,pods") }).Should(BeEmpty())
 	}, NodeTimeout(4*time.Minute))
 
-	It("can be given up when its cluster is dead, and adopts what it finds when that is published again", func(_ context.Context) {
+	It("can be released when its cluster is lost, and adopts its objects when it is published again", func(_ context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		apply(namespace, service("  ports: [{port: 80}]"))
@@ -60,7 +60,7 @@ var _ = Describe("A target that is in use", func() {
 		Expect(dev.Pause(cluster.APIServer)).To(Succeed())
 		DeferCleanup(func() { _ = dev.Resume(cluster.APIServer) })
 
-		By("giving it up")
+		By("releasing the target")
 		kubectl(hub, "-n", namespace, "annotate", "kt", "dev", release)
 		r := run(hub, "", "-n", namespace, "delete", "kt", "dev", "--timeout=60s")
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
@@ -87,7 +87,7 @@ var _ = Describe("A target that is in use", func() {
 		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("3"))
 	}, NodeTimeout(4*time.Minute))
 
-	It("lets its applications go elsewhere when it is given up, and leaves alone what is there", func() {
+	It("releases its applications to other targets, and keeps its objects", func() {
 		namespace := newNamespace(dev, prod)
 		apply(namespace, web())
 		rolledOut(namespace, "web")

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("Without Portico running", func() {
-	It("the unlabelled goes on as ever, and the labelled waits", func(ctx context.Context) {
+	It("unlabelled objects work, and labelled objects wait", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		apply(namespace, web("name: web\n  labels", "name: leaving\n  labels", "app: web}", "app: leaving}"))
@@ -22,13 +22,13 @@ var _ = Describe("Without Portico running", func() {
 		Expect(portico.Stop()).To(Succeed())
 		DeferCleanup(portico.Restart)
 
-		By("applying, scaling and deleting what carries no label")
+		By("applying, scaling and deleting unlabelled objects")
 		apply(namespace, web("name: web\n  labels", "name: here\n  labels", ", workload.crossplane.io/schedule: remote", "", "app: web}", "app: here}"))
 		rolledOut(namespace, "here")
 		kubectl(hub, "-n", namespace, "scale", "deployment", "here", "--replicas=1")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "here")
 
-		By("refusing what does, rather than running it here")
+		By("refusing labelled objects")
 		r := run(hub, web("name: web\n  labels", "name: late\n  labels", "app: web}", "app: late}"), "-n", namespace, "apply", "-f", "-")
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("workload.crossplane.io"))
@@ -37,15 +37,15 @@ var _ = Describe("Without Portico running", func() {
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("never runs on the hub"))
 
-		By("never stopping a deletion")
+		By("allowing deletions")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "leaving")
 
-		By("a controller manager that starts meanwhile, and finds nothing of its own to run")
+		By("restarting the controller manager without new Pods")
 		Expect(hub.Restart(ctx, cluster.ControllerManager)).To(Succeed())
 		Consistently(func() []string { return names(hub, namespace, "pods") }).Should(BeEmpty())
 		Expect(names(dev, namespace, "pods", "-l", "app=web")).To(HaveLen(2))
 
-		By("putting everything right when it is back")
+		By("correcting all objects after a restart")
 		Expect(portico.Restart(ctx)).To(Succeed())
 		Eventually(func() string { return get(hub, namespace, "deployment/web", ".status.readyReplicas") }).Should(Equal("2"))
 		Eventually(func() []string { return names(dev, namespace, "deployment,pods", "-l", "app=leaving") }).Should(BeEmpty())
@@ -54,8 +54,8 @@ var _ = Describe("Without Portico running", func() {
 	}, NodeTimeout(4*time.Minute))
 })
 
-var _ = Describe("A manager that is killed again and again", func() {
-	It("loses nothing, leaves nothing behind, and does nothing twice", func(ctx context.Context) {
+var _ = Describe("A manager that is killed repeatedly", func() {
+	It("loses no change, leaves no objects behind, and creates no duplicates", func(ctx context.Context) {
 		seed := GinkgoRandomSeed()
 		GinkgoWriter.Println("seed", seed)
 		random := rand.New(rand.NewSource(seed)) //nolint:gosec // a test's
@@ -73,7 +73,7 @@ var _ = Describe("A manager that is killed again and again", func() {
 		name := func(i int) string { return fmt.Sprintf("web-%d", i) }
 		const several = 4
 
-		By("while Deployments are created")
+		By("killing it while Deployments are created")
 		for i := range several {
 			apply(namespace, web("name: web\n  labels", "name: "+name(i)+"\n  labels", "app: web}", "app: "+name(i)+"}"))
 		}
@@ -83,7 +83,7 @@ var _ = Describe("A manager that is killed again and again", func() {
 		}
 		uid := get(dev, namespace, "deployment/"+name(0), ".metadata.uid")
 
-		By("while one rolls out")
+		By("killing it during a rollout")
 		for i := range 4 {
 			kubectl(hub, "-n", namespace, "set", "image", "deployment/"+name(0), fmt.Sprintf("web=nginx:%d", i+2))
 			die()
@@ -96,7 +96,7 @@ var _ = Describe("A manager that is killed again and again", func() {
 		Expect(names(hub, namespace, "pods")).To(BeEmpty())
 		Expect(events(namespace, "deployment/"+name(0))).NotTo(ContainSubstring("TargetMissing"), "a false alarm")
 
-		By("while they are deleted")
+		By("killing it while Deployments are deleted")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "--all", "--wait=false")
 		die()
 		Eventually(func() []string {

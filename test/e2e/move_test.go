@@ -45,13 +45,13 @@ var _ = Describe("Moving a running Deployment", func() {
 		"that allows all to be away":   "RollingUpdate, rollingUpdate: {maxUnavailable: 100%}",
 		"that is re-created on change": "Recreate",
 	} {
-		It("keeps capacity there and back, for a Deployment "+name, func() {
+		It("keeps capacity in both directions, for a Deployment "+name, func() {
 			namespace := newNamespace(dev)
 			apply(namespace, web(", workload.crossplane.io/schedule: remote", "", "replicas: 2", "replicas: 3\n  strategy: {type: "+strategy+"}"))
 			rolledOut(namespace, "web")
 			kubectl(dev, "create", "namespace", namespace)
 
-			By("labelling it")
+			By("adding the label")
 			stop := capacity(namespace, hub, dev)
 			kubectl(hub, "-n", namespace, "label", "deployment/web", "workload.crossplane.io/schedule=remote")
 			Eventually(func() []string { return names(hub, namespace, "pods") }).Should(BeEmpty())
@@ -70,9 +70,9 @@ var _ = Describe("Moving a running Deployment", func() {
 			Expect(names(hub, namespace, "pods")).To(HaveLen(3))
 			Eventually(func() []string { return names(hub, namespace, "kar,ka") }).Should(BeEmpty())
 			object := kubectl(hub, "-n", namespace, "get", "deployment,replicaset", "-o", "yaml")
-			Expect(object).NotTo(ContainSubstring("workload.crossplane.io"), "what Portico wrote is still there")
+			Expect(object).NotTo(ContainSubstring("workload.crossplane.io"), "fields of Portico remain")
 
-			By("being an ordinary Deployment again")
+			By("updating the Deployment on the hub")
 			kubectl(hub, "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
 			rolledOut(namespace, "web")
 			kubectl(hub, "-n", namespace, "rollout", "undo", "deployment/web")
@@ -83,7 +83,7 @@ var _ = Describe("Moving a running Deployment", func() {
 		})
 	}
 
-	It("does not stop the hub's Pods while the target's cannot start", func() {
+	It("keeps the hub's Pods while the target's cannot start", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web(", workload.crossplane.io/schedule: remote", ""))
 		rolledOut(namespace, "web")
@@ -92,7 +92,7 @@ var _ = Describe("Moving a running Deployment", func() {
 		kubectl(hub, "-n", namespace, "label", "deployment/web", "workload.crossplane.io/schedule=remote")
 		Consistently(func() []string { return names(hub, namespace, "pods", "--field-selector=status.phase=Running") }).Should(HaveLen(2))
 
-		By("moving as soon as they can")
+		By("moving when the target's Pods can start")
 		kubectl(dev, "-n", namespace, "delete", "quota", "none")
 		kubectl(dev, "-n", namespace, "rollout", "restart", "deployment/web") // ends the backoff
 		Eventually(func() []string { return names(hub, namespace, "pods") }).Should(BeEmpty())

@@ -5,12 +5,12 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("A namespace that opts in", func() {
+var _ = Describe("A labelled namespace", func() {
 	unlabelled := web(", workload.crossplane.io/schedule: remote", "")
 
-	It("sends every new Deployment and Service to a target, but for those that stay", func() {
+	It("sends new Deployments and Services to a target, except for those with label local", func() {
 		namespace := newNamespace(dev)
-		By("an object that was there before")
+		By("creating an object before the label")
 		apply(namespace, web("name: web\n  labels", "name: before\n  labels", ", workload.crossplane.io/schedule: remote", "", "app: web}", "app: before}"))
 		rolledOut(namespace, "before")
 
@@ -24,17 +24,17 @@ var _ = Describe("A namespace that opts in", func() {
 		Expect(names(hub, namespace, "pods", "-l", "app=stays")).To(HaveLen(2))
 		Expect(names(hub, namespace, "pods", "-l", "app=web")).To(BeEmpty())
 
-		By("replacing it without the label, as it was applied")
+		By("replacing the object without its label")
 		Expect(run(hub, unlabelled, "-n", namespace, "replace", "-f", "-").failed).NotTo(HaveOccurred())
 		Consistently(func() []string { return names(hub, namespace, "pods", "-l", "app=web") }).Should(BeEmpty())
 		Expect(run(hub, unlabelled, "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
 
-		By("leaving what was there before alone, when it changes too")
+		By("keeping an existing object on the hub after a change")
 		kubectl(hub, "-n", namespace, "set", "image", "deployment/before", "web=nginx:2")
 		rolledOut(namespace, "before")
 		Expect(names(hub, namespace, "pods", "-l", "app=before")).NotTo(BeEmpty())
 
-		By("moving it, and not what says that it stays, when that is asked for")
+		By("moving existing objects with the annotation")
 		kubectl(hub, "annotate", "namespace", namespace, "workload.crossplane.io/adopt-existing=true")
 		Eventually(func() []string { return names(hub, namespace, "pods", "-l", "app=before") }).Should(BeEmpty())
 		Expect(names(dev, namespace, "pods", "-l", "app=before")).To(HaveLen(2))
@@ -44,18 +44,18 @@ var _ = Describe("A namespace that opts in", func() {
 })
 
 var _ = Describe("Deleting a namespace", func() {
-	It("takes along what runs on targets, whatever of it goes first", func() {
+	It("deletes its objects on targets in any order", func() {
 		const namespace = "brief"
 		kubectl(hub, "create", "namespace", namespace)
 		publish(namespace, dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 
-		By("something on the target that outlives the way there")
+		By("keeping an object on the target with a finalizer")
 		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
 		kubectl(hub, "delete", "namespace", namespace, "--wait=false")
 		Eventually(func() []string { return names(hub, namespace, "deployment") }).Should(BeEmpty())
-		By("the way there, which stays as long")
+		By("keeping the connection until the object is deleted")
 		Consistently(func() []string { return names(hub, namespace, "kar,kt,secret") }).Should(HaveLen(3))
 		kubectl(dev, "-n", namespace, "patch", "deployment", "web", "--type=json", "-p", `[{"op":"remove","path":"/metadata/finalizers"}]`)
 		kubectl(hub, "wait", "namespace", namespace, "--for=delete", "--timeout=60s")

@@ -37,7 +37,7 @@ func orders(parts []part) [][]part {
 }
 
 var _ = Describe("The hub, Portico and a target", func() {
-	It("come to terms in whatever order they go and come back", func(ctx context.Context) {
+	It("converge in any order of stops and starts", func(ctx context.Context) {
 		parts := []part{
 			{
 				name: "hub",
@@ -87,6 +87,6 @@ var _ = Describe("The hub, Portico and a target", func() {
 		// The target's own controllers have a backoff after several outages of their API
 		// server.
 		kubectl(hub, "-n", namespace, "rollout", "status", "deployment/web", "--timeout=180s")
-		Expect(get(dev, namespace, "deployment/web", ".metadata.uid")).To(Equal(uid), "what ran was made anew")
+		Expect(get(dev, namespace, "deployment/web", ".metadata.uid")).To(Equal(uid), "the object was created again")
 	}, NodeTimeout(10*time.Minute))
 })

@@ -34,8 +34,8 @@ func collected(namespace string) {
 	Eventually(func() string { return get(hub, namespace, "kar/owned", ".metadata.name") }).Should(BeEmpty())
 }
 
-var _ = Describe("What shall stay on the target", func() {
-	It("stays when its Deployment is deleted, with what it needs", func() {
+var _ = Describe("An object with deletion policy Orphan", func() {
+	It("stays on the target with its Secrets when its Deployment is deleted", func() {
 		namespace := newNamespace(dev)
 		for _, secret := range []string{"sql", "registry"} {
 			kubectl(hub, "-n", namespace, "create", "secret", "generic", secret, "--from-literal=password=x")
@@ -55,13 +55,13 @@ var _ = Describe("What shall stay on the target", func() {
 			return kubectl(hub, "-n", namespace, "get", "events", "-o", "jsonpath={.items[*].message}")
 		}).Should(ContainSubstring("remains on target dev, without Portico's marks and without an owner"))
 
-		By("coming back, if it is adopted")
+		By("adopting the object again")
 		apply(namespace, needy("name: web\n  labels", "name: web\n  annotations: {workload.crossplane.io/adopt: IfUnowned}\n  labels"))
 		rolledOut(namespace, "web")
 		Expect(get(dev, namespace, "pods", ".items[*].metadata.uid")).To(Equal(pods))
 	})
 
-	It("stays when its template goes, and the rest is deleted with the application", func() {
+	It("stays on the target when its template is removed, and other objects are deleted", func() {
 		namespace := newNamespace(dev)
 		forget(namespace)
 		both := strings.Replace(templating(settingsOf(namespace, "stays", "a: b"), settingsOf(namespace, "goes", "a: b"), settingsOf(namespace, "stays-too", "a: b")),
@@ -79,7 +79,7 @@ var _ = Describe("What shall stay on the target", func() {
 	})
 })
 
-var _ = Describe("What is deleted while its target is away", func() {
+var _ = Describe("An object that is deleted while its target is unreachable", func() {
 	const release = "release=true"
 	var namespace string
 	away := func() {
@@ -91,7 +91,7 @@ var _ = Describe("What is deleted while its target is away", func() {
 	}
 	BeforeEach(func() { namespace = newNamespace(dev) })
 
-	It("waits, says for what on what the user looks at, and is made up for", func() {
+	It("waits, reports the reason on the user's object, and is deleted later", func() {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		collected(namespace)
@@ -107,12 +107,12 @@ var _ = Describe("What is deleted while its target is away", func() {
 		Eventually(func() []string { return names(dev, namespace, "deployment,pods") }).Should(BeEmpty())
 	})
 
-	It("can be given up, which is recorded, and is found again", func(_ context.Context) {
+	It("can be released, which is recorded, and is found again", func(_ context.Context) {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		uid := get(dev, namespace, "deployment/web", ".metadata.uid")
 
-		By("not before it is deleted")
+		By("refusing a release before the deletion")
 		r := run(hub, "", "-n", namespace, "annotate", "kar/web-deployment", "workload.crossplane.io/"+release)
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("is only for an object that is being deleted"))
@@ -125,7 +125,7 @@ var _ = Describe("What is deleted while its target is away", func() {
 		Expect(get(hub, namespace, "kt/dev", ".status.leftBehind[*].object")).To(Equal("Deployment " + namespace + "/web"))
 		Eventually(func() string { return events(namespace, "kt/dev") }).Should(ContainSubstring("Deployment " + namespace + "/web remains on target dev, which is unreachable"))
 
-		By("being there still, and coming back when it is applied again")
+		By("finding the object again when it is applied")
 		Expect(dev.Resume(cluster.APIServer)).To(Succeed())
 		Eventually(func() string { return condition(namespace, "kt/dev", "TargetReachable", "status") }).Should(Equal("True"))
 		Expect(get(dev, namespace, "deployment/web", ".metadata.uid")).To(Equal(uid))
@@ -135,7 +135,7 @@ var _ = Describe("What is deleted while its target is away", func() {
 		Eventually(func() string { return get(hub, namespace, "kt/dev", ".status.leftBehind") }).Should(BeEmpty())
 	}, NodeTimeout(5*time.Minute))
 
-	It("can be given up with its application", func(_ context.Context) {
+	It("can be released with its application", func(_ context.Context) {
 		forget(namespace)
 		apply(namespace, templating(settingsOf(namespace, "one", "a: b"), settingsOf(namespace, "two", "a: b")))
 		Eventually(func() string { return get(hub, namespace, "ka/shop", ".status.state") }).Should(Equal("Submitted"))
@@ -149,14 +149,14 @@ var _ = Describe("What is deleted while its target is away", func() {
 		kubectl(dev, "-n", namespace, "delete", "configmap", "one", "two")
 	}, NodeTimeout(5*time.Minute))
 
-	It("is not given up if the target answers", func() {
+	It("is not released if the target is reachable", func() {
 		forget(namespace)
 		there(dev, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
 		apply(namespace, sent("mine", settingsOf(namespace, "slow", "a: b")))
 		Eventually(func() string { return condition(namespace, "kar/mine", "Synced", "status") }).Should(Equal("True"))
 		kubectl(dev, "-n", namespace, "patch", "configmap", "slow", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/slow"]}}`)
 		kubectl(hub, "-n", namespace, "delete", "kar", "mine", "--wait=false")
-		By("saying what keeps it there")
+		By("reporting the blocking finalizer")
 		Eventually(func() string { return condition(namespace, "kar/mine", "Synced", "message") }).Should(ContainSubstring("is kept there by finalizers: example.com/slow"))
 		Eventually(func() string { return events(namespace, "kar/mine") }).Should(ContainSubstring("example.com/slow"))
 		annotated(namespace, "kar/mine", release)

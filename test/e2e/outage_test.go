@@ -10,7 +10,7 @@ import (
 	"github.com/portico-io/portico/test/cluster"
 )
 
-var _ = Describe("A target that is away", func() {
+var _ = Describe("An unreachable target", func() {
 	for name, outage := range map[string]struct {
 		begin   func() error
 		end     func(context.Context) error
@@ -43,7 +43,7 @@ var _ = Describe("A target that is away", func() {
 			}
 			DeferCleanup(end)
 
-			By("saying since when, on target, resource and Deployment, and keeping the counts")
+			By("reporting the start of the outage on target, resource and Deployment, and keeping the counts")
 			for _, object := range []string{"kt/dev", "kar/web-deployment", "deployment/web"} {
 				Eventually(func() string { return condition(namespace, object, "TargetReachable", "message") }).
 					Should(And(ContainSubstring(outage.because), ContainSubstring("not reached since ")), object)
@@ -52,17 +52,17 @@ var _ = Describe("A target that is away", func() {
 			Expect(get(hub, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("2"))
 			Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("Unreachable"), ContainSubstring("not reached since")))
 
-			By("serving the other target meanwhile")
+			By("serving the other target")
 			other := web("name: web\n  labels: {app: web, ", "name: other\n  annotations: {workload.crossplane.io/target-selector: env=prod}\n  labels: {app: other, workload.crossplane.io/application: other, ", "app: web}", "app: other}")
 			apply(namespace, other)
 			rolledOut(namespace, "other")
 
-			By("accepting a change, and not calling it done")
+			By("accepting a change without completing it")
 			kubectl(hub, "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
 			Expect(run(hub, "", "-n", namespace, "rollout", "status", "deployment/web", "--timeout=3s").failed).To(HaveOccurred())
 			Expect(get(hub, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("2"))
 
-			By("catching up by itself")
+			By("sending the change after the outage")
 			end(ctx)
 			rolledOut(namespace, "web")
 			Expect(get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].image")).To(Equal("nginx:2"))
@@ -71,7 +71,7 @@ var _ = Describe("A target that is away", func() {
 		}, NodeTimeout(4*time.Minute))
 	}
 
-	It("because its connection secret is gone keeps what is deleted until it is gone there too", func(ctx context.Context) {
+	It("without a connection Secret keeps deleted objects until they are deleted on it", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -97,7 +97,7 @@ var _ = Describe("A target that is away", func() {
 })
 
 var _ = Describe("The status of a target", func() {
-	It("is put right when it says something else than what is known", func() {
+	It("is corrected after a change by another writer", func() {
 		namespace := newNamespace(dev)
 		kubectl(hub, "-n", namespace, "patch", "kt", "dev", "--subresource=status", "--type=merge", "-p",
 			`{"status":{"conditions":[{"type":"TargetReachable","status":"False","reason":"Wrong","message":"","lastTransitionTime":"2020-01-01T00:00:00Z"}]}}`)

@@ -126,7 +126,7 @@ func audited(since time.Time, user, webhook, key string) func() string {
 var _ = Describe("Policies", func() {
 	const native, workload = "native.workload.crossplane.io", "workload.workload.crossplane.io"
 
-	It("deny, then warn, then only record, as their author says", func() {
+	It("deny, warn or record, as their action says", func() {
 		namespace := newNamespace(dev)
 		kubectl(hub, "label", "namespace", namespace, "rule=replicas")
 		author := newAuthor("ada", "replicas")
@@ -136,7 +136,7 @@ var _ = Describe("Policies", func() {
 		const why = "policy replicas: TooMany: asks for 5 replicas (spec.replicas)"
 		Expect(owner.apply("", rule("replicas", "Scheduling", tooMany, "")).err).To(ContainSubstring("Forbidden"))
 
-		By("denying, dry run or not, whoever asks")
+		By("denying a request of each user, also in a dry run")
 		author.writes(rule("replicas", "Scheduling", tooMany, ""))
 		Eventually(func() string { return owner.apply(namespace, many, "--dry-run=server").err }).Should(And(ContainSubstring("(Forbidden)"), ContainSubstring(why)))
 		Expect(owner.apply(namespace, many).err).To(ContainSubstring(why))
@@ -149,16 +149,16 @@ var _ = Describe("Policies", func() {
 		Expect(owner.apply(namespace, web()).failed).NotTo(HaveOccurred())
 		rolledOut(namespace, "web")
 
-		By("denying a change of what runs, which runs on")
+		By("denying an update of an object that runs, and keeping it")
 		Expect(owner.run("", "-n", namespace, "patch", "deployment", "web", "-p", `{"spec":{"replicas":5}}`).err).To(ContainSubstring(why))
 		Expect(get(dev, namespace, "deployment/web", ".spec.replicas")).To(Equal("2"))
 
-		By("warning")
+		By("warning about a request")
 		author.writes(rule("replicas", "Scheduling", tooMany, "\n  action: Warn"))
 		Eventually(func() string { return owner.apply(namespace, many).err }).Should(ContainSubstring("Warning: " + why))
 		Eventually(audited(since, "olaf", native, "decision")).Should(Equal("warn"))
 
-		By("recording")
+		By("recording a request")
 		author.writes(rule("replicas", "Scheduling", tooMany, "\n  action: Audit"))
 		Eventually(func() string {
 			return owner.apply(namespace, strings.ReplaceAll(many, "nginx:1", fmt.Sprint("nginx:", time.Now().UnixNano()))).err
@@ -170,7 +170,7 @@ var _ = Describe("Policies", func() {
 		Expect(string(log)).To(ContainSubstring("Policy decided"))
 	})
 
-	It("choose the target, by excluding and by scoring, and nothing that runs is stopped", func() {
+	It("select the target by exclusions and scores, and stop no object that runs", func() {
 		namespace := newNamespace(dev, prod)
 		kubectl(hub, "label", "namespace", namespace, "rule=chooses")
 		author := newAuthor("bea", "chooses")
@@ -179,7 +179,7 @@ var _ = Describe("Policies", func() {
 		}
 		on := func(app string) string { return get(hub, namespace, "ka/"+app, ".spec.targetRef.name") }
 
-		By("the best score")
+		By("selecting the target with the best score")
 		author.writes(rule("chooses", "Scheduling", `score["prod"] := 90
 
 score["dev"] := 20
@@ -193,7 +193,7 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 		Eventually(func() string { return condition(namespace, "ka/first", "Scheduled", "message") }).Should(Equal("application first runs on target prod; score 90, dev has 20"))
 		Eventually(func() string { return events(namespace, "ka/first") }).Should(ContainSubstring("score 90, dev has 20"))
 
-		By("what is excluded stays where it runs, and takes in nothing new")
+		By("keeping existing objects on an excluded target, and refusing new ones")
 		author.writes(rule("chooses", "Scheduling", `exclude contains {"target": "prod", "code": "Closed", "msg": "takes nothing new"}`, ""))
 		rolledOut(namespace, "first")
 		Eventually(func() string {
@@ -208,7 +208,7 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 		Eventually(func() string { return condition(namespace, "ka/second", "Scheduled", "message") }).Should(Equal(
 			"application second runs on target dev; prod is excluded by policy chooses: Closed: takes nothing new"))
 
-		By("what fits nowhere waits, and goes on by itself")
+		By("waiting without a target until the policy changes")
 		author.writes(rule("chooses", "Scheduling", `exclude contains {"target": t.metadata.name, "code": "Closed", "msg": "takes nothing new"} if some t in input.targets`, ""))
 		Eventually(func() string {
 			return run(hub, app("third"), "-n", namespace, "apply", "-f", "-", "--dry-run=server").err
@@ -222,7 +222,7 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 		rolledOut(namespace, "third")
 	})
 
-	It("say who publishes what", func() {
+	It("restrict the users who publish targets", func() {
 		namespace := newNamespace()
 		kubectl(hub, "label", "namespace", namespace, "rule=labelled")
 		author := newAuthor("cleo", "labelled")
@@ -248,7 +248,7 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 		}).Should(Succeed())
 	})
 
-	It("that take too long are stopped, and count as their failurePolicy says, while others are served", func() {
+	It("are stopped at the timeout and follow their failurePolicy, while other requests are served", func() {
 		calm, namespace := newNamespace(dev), newNamespace(dev)
 		kubectl(hub, "label", "namespace", calm, "rule=calm")
 		pid := portico.PID()
@@ -263,7 +263,7 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 			Expect(names(hub, namespace, "deployment")).To(BeEmpty())
 			Eventually(counted).Should(ContainElement(HavePrefix("policy_errors_total")))
 
-			By("others are served meanwhile")
+			By("serving other requests")
 			stuck := make(chan result, 2)
 			for range cap(stuck) {
 				go func() { stuck <- run(hub, web(), "-n", namespace, "apply", "-f", "-", "--dry-run=server") }()
@@ -274,7 +274,7 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 				Expect((<-stuck).err).To(ContainSubstring("policy " + name + ": PolicyTimeout: "))
 			}
 
-			By("it is ignored, if its author says so")
+			By("ignoring the error with failurePolicy Ignore")
 			author.writes(rule(name, "Scheduling", hostile[name], "\n  failurePolicy: Ignore"))
 			Eventually(func() string { return run(hub, web(), "-n", namespace, "apply", "-f", "-", "--dry-run=server").err }).Should(And(
 				ContainSubstring("Warning: policy "+name+": PolicyTimeout: "), Not(ContainSubstring("Error"))))
@@ -283,7 +283,7 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 		Expect(portico.PID()).To(Equal(pid))
 	})
 
-	It("are asked again by who acts, because a webhook can be away", func() {
+	It("are evaluated again by controllers, because a webhook can be unavailable", func() {
 		namespace := newNamespace(dev)
 		kubectl(hub, "label", "namespace", namespace, "rule=again")
 		author := newAuthor("emil", "again")
@@ -291,7 +291,7 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 		many := web("replicas: 2", "replicas: 5")
 		Eventually(func() string { return run(hub, many, "-n", namespace, "apply", "-f", "-", "--dry-run=server").err }).Should(ContainSubstring("TooMany"))
 
-		By("intake, when admission was not asked")
+		By("evaluating in intake without admission")
 		const path = `"path":"/webhooks/0/namespaceSelector/matchExpressions/0/values/`
 		kubectl(hub, "patch", "validatingwebhookconfiguration", "portico", "--type=json", "-p",
 			`[{"op":"test","path":"/webhooks/0/name","value":"`+native+`"},{"op":"add",`+path+`0","value":"`+namespace+`"}]`)
@@ -312,12 +312,12 @@ warn contains {"code": "Live", "msg": "decides"}`, ""))
 		Expect(names(hub, namespace, "kar")).To(BeEmpty())
 		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
 
-		By("and it heals when the policy changes")
+		By("continuing when the policy changes")
 		author.writes(rule("again", "Scheduling", strings.Replace(tooMany, "> 3", "> 5", 1), ""))
 		rolledOut(namespace, "web")
 		Eventually(func() string { return condition(namespace, "deployment/web", "Synced", "message") }).Should(BeEmpty())
 
-		By("the scheduler, which places nothing by a policy that fails")
+		By("placing no application if a policy fails in the scheduler")
 		author.writes(rule("again", "Scheduling", `deny contains {"code": "A", "msg": "no"} if { input.request.operation == "AUDIT"; units.parse_bytes("12 parsecs") > 1 }`, ""))
 		settings := fmt.Sprintf(`
 apiVersion: workload.crossplane.io/v1alpha1
@@ -337,7 +337,7 @@ spec:
 		kubectl(hub, "-n", namespace, "delete", "kar", "settings")
 	})
 
-	It("stay as they were when a change is refused, and nothing restarts when one is not", func() {
+	It("stay in force when a change is refused, and change without a restart", func() {
 		namespace := newNamespace(dev)
 		kubectl(hub, "label", "namespace", namespace, "rule=stays")
 		author := newAuthor("fay", "stays")
@@ -351,12 +351,12 @@ spec:
 		Eventually(denies(4)).Should(ContainSubstring("policy stays: TooMany"))
 		Expect(denies(3)()).To(BeEmpty())
 
-		By("Rego that is none")
+		By("refusing invalid Rego")
 		r := author.apply("", rule("stays", "Scheduling", strings.Replace(tooMany, "input.object", "input.objct", 1), ""))
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("input.objct"))
 
-		By("tests that fail")
+		By("refusing failing tests")
 		failing := strings.TrimRight(rule("stays", "Scheduling", "warn contains {\"code\": \"A\", \"msg\": \"a\"} if false", ""), "\n") + `
     rule_test.rego: |
       package scheduling.stays_test
@@ -370,7 +370,7 @@ spec:
 		Expect(r.err).To(ContainSubstring("test_warns"))
 		Consistently(denies(4)).Should(ContainSubstring("policy stays: TooMany"))
 
-		By("a change that is good")
+		By("accepting a valid change")
 		author.writes(rule("stays", "Scheduling", strings.Replace(tooMany, "> 3", "> 2", 1), ""))
 		Eventually(denies(3)).Should(ContainSubstring("policy stays: TooMany"))
 		Expect(portico.PID()).To(Equal(pid))

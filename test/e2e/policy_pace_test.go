@@ -78,8 +78,8 @@ func observe(ctx context.Context, hub client.Client, object *unstructured.Unstru
 	return seen, nil
 }
 
-var _ = Describe("Policies that change while people apply", func() {
-	It("decide every request, each by a whole set of them", func(ctx context.Context) {
+var _ = Describe("Policies that change during requests", func() {
+	It("decide each request with one complete set", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		kubectl(hub, "label", "namespace", namespace, "rule=pace")
 		author := newAuthor("pat", "pace", "lib-pace")

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("Policies on two replicas", func() {
-	It("are the same on both, outlive kill -9, and keep their last good form", func(ctx context.Context) {
+	It("are equal on both, survive kill -9, and keep their last good revision", func(ctx context.Context) {
 		other, err := cluster.Start(ctx, cluster.Options{
 			Name: "policies", Components: []cluster.Component{cluster.Etcd, cluster.APIServer, cluster.ControllerManager},
 		})
@@ -45,7 +45,7 @@ var _ = Describe("Policies on two replicas", func() {
 			return revision
 		}
 
-		By("agreeing, change after change")
+		By("changing a policy on both replicas")
 		seen := map[string]bool{}
 		for most := range 5 {
 			applied(policyNamed("both", "parameters: {most: 3}", fmt.Sprintf("parameters: {most: %d}", most)))
@@ -53,19 +53,19 @@ var _ = Describe("Policies on two replicas", func() {
 			seen[agree()] = true
 		}
 
-		By("killing the one that the hub calls, during changes")
+		By("killing the replica that serves the webhooks during changes")
 		served := replicas[1] // installed last
 		for most := range 3 {
 			applied(policyNamed("both", "parameters: {most: 3}", fmt.Sprintf("parameters: {most: %d}", 10+most)))
 			Expect(served.Kill9()).To(Succeed())
 			r := run(other, policyNamed("both"), "apply", "-f", "-")
-			Expect(r.failed).To(HaveOccurred(), "nobody judged it")
+			Expect(r.failed).To(HaveOccurred(), "the policy was stored without validation")
 			Expect(served.Restart(ctx)).To(Succeed())
 			agree()
 			Expect(get(other, "", "policy/both", ".spec.parameters.most")).To(Equal(fmt.Sprint(10 + most)))
 		}
 
-		By("breaking it where nobody is asked: its last good form decides")
+		By("writing a broken policy without admission and keeping the last good revision")
 		revision := agree()
 		kubectl(other, "delete", "validatingwebhookconfiguration", "portico")
 		applied(policyNamed("both", "> input.parameters.most\n", "> input.parametres.most\n"))
@@ -79,14 +79,14 @@ var _ = Describe("Policies on two replicas", func() {
 			Expect(metricsOf(replica, `policy_errors_total{dry_run="false",policy="both",reason="NotCompiled"}`)()).To(HaveLen(1))
 		}
 
-		By("starting with it: a policy that never worked is broken, and stops nobody from being ready")
+		By("restarting with the broken policy, which does not affect readiness")
 		for _, replica := range replicas {
 			Expect(replica.Restart(ctx)).To(Succeed())
 		}
 		Eventually(conditionOf(other, "both", "Ready")).WithTimeout(2 * time.Minute).Should(Equal("False/Broken"))
 		Expect(get(other, "", "policy/both", ".status.revision")).To(BeEmpty())
 
-		By("mending it")
+		By("correcting the policy")
 		applied(policyNamed("both"))
 		agree()
 	}, NodeTimeout(6*time.Minute))

@@ -102,7 +102,7 @@ func metricsOf(manager *install.Manager, prefix string) func() []string {
 }
 
 var _ = Describe("A policy", func() {
-	It("is live once applied, tells what became of it, and is changed live", func() {
+	It("is in force when applied, reports its state, and changes without a restart", func() {
 		name := newPolicy("live")
 		apply("", policyNamed(name))
 		revision := ready(hub, name)
@@ -115,25 +115,25 @@ var _ = Describe("A policy", func() {
 		Eventually(metricsOf(portico, `policy_info{action="Deny",policy="live"`)).
 			Should(ConsistOf(fmt.Sprintf(`policy_info{action="Deny",policy="live",revision="%s"} 1`, revision)))
 
-		By("the columns")
+		By("printing the columns")
 		Eventually(func() string { return get(hub, "", "policy/"+name, ".status.audit.violations") }).Should(Equal("0"))
 		table := strings.Split(kubectl(hub, "get", "policies", name), "\n")
 		Expect(strings.Fields(table[0])).To(Equal([]string{"NAME", "TYPE", "ACTION", "READY", "TESTS", "VIOLATIONS", "REVISION", "AGE"}))
 		Expect(strings.Fields(table[1])).To(HaveExactElements(name, "Scheduling", "Deny", "True", "2/2", "0", revision, Not(BeEmpty())))
 
-		By("changing it")
+		By("changing the policy")
 		kubectl(hub, "patch", "policy", name, "--type=merge", "-p", `{"spec":{"action":"Audit","parameters":{"most":4}}}`)
 		Eventually(func() string { return ready(hub, name) }).ShouldNot(Equal(revision))
 		Eventually(metricsOf(portico, `policy_info{action="Audit",policy="live"`)).Should(HaveLen(1))
 		Eventually(func() string { return events("", "policy/"+name) }).Should(And(
 			ContainSubstring("revision "+revision+" is in force"), ContainSubstring("Active")))
 
-		By("deleting it")
+		By("deleting the policy")
 		kubectl(hub, "delete", "policy", name)
 		Eventually(metricsOf(portico, `policy_info{action="Audit",policy="live"`)).Should(BeEmpty())
 	})
 
-	It("that is wrong is refused whole, with every place, dry run or not", func() {
+	It("with errors is refused with all positions, also in a dry run", func() {
 		name := newPolicy("wrong")
 		broken := policyNamed(name, "> input.parameters.most\n", "> input.parametres.most\n",
 			"    replicas_test.rego", "\n      warn contains {\"code\": \"Odd\", \"mesg\": \"is odd\"}\n    replicas_test.rego")
@@ -149,27 +149,27 @@ var _ = Describe("A policy", func() {
 		}
 		Expect(get(hub, "", "policy/"+name, ".metadata.name")).To(BeEmpty())
 
-		By("tests that fail")
+		By("refusing failing tests")
 		r := run(hub, policyNamed(name, `== 1 with`, `== 2 with`), "apply", "-f", "-")
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(And(ContainSubstring("replicas_test.rego:7:"), ContainSubstring("test_four")))
 
-		By("a dry run of what is right, which leaves nothing")
+		By("accepting a valid policy in a dry run without storing it")
 		apply("", policyNamed(name), "--dry-run=server")
 		Expect(get(hub, "", "policy/"+name, ".metadata.name")).To(BeEmpty())
 
-		By("breaking one that decides: it goes on as it was")
+		By("refusing a broken update and keeping the policy in force")
 		apply("", policyNamed(name))
 		revision := ready(hub, name)
 		Expect(run(hub, broken, "apply", "-f", "-").failed).To(HaveOccurred())
 		Consistently(func() string { return ready(hub, name) }).WithTimeout(2e9).Should(Equal(revision))
 
-		By("mending it")
+		By("correcting the policy")
 		apply("", policyNamed(name, "at most", "no more than"))
 		Eventually(func() string { return ready(hub, name) }).ShouldNot(Equal(revision))
 	})
 
-	It("that is doubtful is accepted with warnings", func() {
+	It("with doubtful rules is accepted with warnings", func() {
 		name := newPolicy("doubtful")
 		doubtful, _, _ := strings.Cut(policyNamed(name, "      import rego.v2\n", "", "input.object.spec.replicas > input.parameters.most\n",
 			"not input.object.metadata.labels.few\n", "[input.object.spec.replicas,", "[count(input.targets),"), "    replicas_test.rego")
@@ -181,14 +181,14 @@ var _ = Describe("A policy", func() {
 		ready(hub, name)
 		Expect(conditionOf(hub, name, "TestsPassed")()).To(Equal("Unknown/NoTests"))
 
-		By("what changes nothing that decides, and is not judged again")
+		By("changing only metadata without a check")
 		kubectl(hub, "annotate", "policy", name, "note=1")
 		r = run(hub, "", "label", "policy", name, "team=a")
 		Expect(r.failed).NotTo(HaveOccurred())
 		Expect(r.err).To(BeEmpty())
 	})
 
-	It("that is a Library cannot break, or leave, those that import it", func() {
+	It("of type Library cannot break its users, and is not deleted before them", func() {
 		library, user := newPolicy("lib-limits"), newPolicy("uses-limits")
 		// Policies are deleted before the Library that they import.
 		imported := fmt.Sprintf(`
@@ -211,7 +211,7 @@ spec:
 `, library)
 		importing := policyNamed(user, "import rego.v2", "import rego.v2\n      import data.lib.limits", "> input.parameters.most\n", "> limits.most\n")
 
-		By("importing what is not there")
+		By("refusing an import of an unknown library")
 		r := run(hub, importing, "apply", "-f", "-")
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("data.lib.limits"))
@@ -221,13 +221,13 @@ spec:
 		apply("", importing)
 		ready(hub, user)
 
-		By("changes that would break the policy")
+		By("refusing changes that would break the user")
 		for from, to := range map[string]string{"most := 3": "most := 2", "most": "least"} {
 			r := run(hub, strings.ReplaceAll(imported, from, to), "apply", "-f", "-")
 			Expect(r.failed).To(HaveOccurred(), to)
 			Expect(r.err).To(ContainSubstring("policy "+user+" would break"), to)
 		}
-		By("its deletion")
+		By("refusing the deletion of the library")
 		r = run(hub, "", "delete", "policy", library)
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("Library " + library + " is imported by " + user + "; change or delete those policies first"))
@@ -238,8 +238,8 @@ spec:
 	})
 })
 
-var _ = Describe("What exists", func() {
-	It("is told to who writes a policy, and audited, and goes on running", func() {
+var _ = Describe("An existing object", func() {
+	It("is named to the author of a policy, is audited, and stays", func() {
 		name, namespace := newPolicy("hits"), newNamespace(dev)
 		kubectl(hub, "label", "namespace", namespace, "policy="+name)
 		apply(namespace, web("replicas: 2", "replicas: 4"))
@@ -259,15 +259,15 @@ var _ = Describe("What exists", func() {
 		Eventually(metricsOf(portico, `policy_violations{policy="hits"}`)).Should(ConsistOf(`policy_violations{policy="hits"} 1`))
 		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("4"), "nothing that runs is stopped")
 
-		By("putting it right")
+		By("deleting the object")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
 		Eventually(audit(".violations")).Should(Equal("0"))
 		Expect(audit(".sample")()).To(BeEmpty())
 	})
 })
 
-var _ = Describe("The policies that Portico ships", func() {
-	It("are there, decide, come back, and stay as people made them", func(ctx SpecContext) {
+var _ = Describe("Shipped policies", func() {
+	It("exist, decide, are created again, and keep changes of users", func(ctx SpecContext) {
 		shipped, err := engine.Shipped()
 		Expect(err).NotTo(HaveOccurred())
 		for _, policy := range shipped {
@@ -276,13 +276,13 @@ var _ = Describe("The policies that Portico ships", func() {
 			Expect(conditionOf(hub, policy.Name, "TestsPassed")()).To(Equal("True/Passed"), policy.Name)
 		}
 
-		By("deleting one")
+		By("deleting a policy")
 		uid := get(hub, "", "policy/spread", ".metadata.uid")
 		kubectl(hub, "delete", "policy", "spread")
 		Eventually(func() string { return get(hub, "", "policy/spread", ".metadata.uid") }).ShouldNot(Or(BeEmpty(), Equal(uid)))
 		ready(hub, "spread")
 
-		By("switching one off, for longer than the manager lives")
+		By("disabling a policy across a restart")
 		was := get(hub, "", "policy/publishers", ".spec.action")
 		kubectl(hub, "patch", "policy", "publishers", "--type=merge", "-p", `{"spec":{"action":"Audit"}}`)
 		Eventually(conditionOf(hub, "publishers", "Customized")).Should(Equal("True/Edited"))
@@ -293,7 +293,7 @@ var _ = Describe("The policies that Portico ships", func() {
 		kubectl(hub, "patch", "policy", "publishers", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"action":%q}}`, was))
 		Eventually(conditionOf(hub, "publishers", "Customized")).Should(Equal("False/AsShipped"))
 
-		By("upgrading one that nobody edited since an earlier version shipped it")
+		By("upgrading a policy that no user edited")
 		revision := get(hub, "", "policy/spread", ".status.revision")
 		earlier := shipped[slices.IndexFunc(shipped, func(p *policyv1alpha1.Policy) bool { return p.Name == "spread" })].DeepCopy()
 		earlier.Spec.Weight = ptr.To[int32](7)

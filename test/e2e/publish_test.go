@@ -16,36 +16,36 @@ var _ = Describe("Publishing a managed cluster", func() {
 		return condition(namespace, "kt/enable-dev", "Synced", "reason") + ": " + condition(namespace, "kt/enable-dev", "Synced", "message")
 	}
 
-	It("copies the connection once the cluster is bound and controls it, and keeps the copy like the original", func() {
+	It("copies the connection of a bound cluster that controls its Secret, and keeps the copy up to date", func() {
 		installGKE()
 		namespace := newNamespace()
 		apply("", gke("dev"))
 		DeferCleanup(func() { kubectl(hub, "delete", "gkecluster", "dev", "--ignore-not-found") })
 		kubectl(hub, "-n", infra, "create", "secret", "generic", "dev", "--from-literal=kubeconfig=stolen")
 
-		By("not while it is unbound")
+		By("waiting while the cluster is unbound")
 		apply(namespace, enable("enable-dev", "dev", "dev"))
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: GKECluster dev is not bound"))
 		Expect(events(namespace, "kt/enable-dev")).To(ContainSubstring("ClusterNotBound"))
 		Expect(get(hub, namespace, "kt/enable-dev", ".status.cluster")).To(Equal("GKECluster/dev"))
 
-		By("not while the secret is somebody else's")
+		By("waiting while another owner controls the Secret")
 		bind("gkecluster/dev", "Bound")
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("SecretNotControlled: "))
 		Expect(names(hub, namespace, "secret")).To(BeEmpty())
 		Expect(get(hub, namespace, "kt/enable-dev", ".spec.connectionSecretRef")).To(BeEmpty())
 
-		By("not while it is missing")
+		By("waiting while the Secret is missing")
 		kubectl(hub, "-n", infra, "delete", "secret", "dev")
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("SecretMissing: "))
 
-		By("not over a secret that is there")
+		By("waiting while another Secret has the copy's name")
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "enable-dev-connection", "--from-literal=mine=1")
 		provision("dev", dev)
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("OwnershipConflict: "))
 		Expect(get(hub, namespace, copied, ".data.mine")).NotTo(BeEmpty())
 
-		By("and then it does")
+		By("copying the connection")
 		kubectl(hub, "-n", namespace, "delete", "secret", "enable-dev-connection")
 		reachable(namespace, "enable-dev")
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("Applied: "))
@@ -53,18 +53,18 @@ var _ = Describe("Publishing a managed cluster", func() {
 		Expect(get(hub, namespace, copied, ".metadata.ownerReferences[0].kind")).To(Equal("KubernetesTarget"))
 		Expect(get(hub, namespace, copied, ".data.gcp-service-account")).To(BeEmpty(), "it is no connection")
 
-		By("following rotation")
+		By("following a rotation")
 		writeConnection(infra, "dev", "compute.gcp.crossplane.io/v1alpha3", "gkecluster", "GKECluster", prod)
 		Eventually(func() string { return get(hub, namespace, copied, ".data.kubeconfig") }).Should(Equal(kubeconfigOf(prod)))
 		reachable(namespace, "enable-dev")
 
-		By("putting right what somebody changes or deletes")
+		By("reverting a change and a deletion of the copy")
 		kubectl(hub, "-n", namespace, "patch", "secret", "enable-dev-connection", "-p", `{"data": {"kubeconfig": "`+kubeconfigOf(dev)+`", "token": "eA=="}}`)
 		Eventually(func() string { return get(hub, namespace, copied, ".data") }).Should(And(ContainSubstring(kubeconfigOf(prod)), Not(ContainSubstring("token"))))
 		kubectl(hub, "-n", namespace, "delete", "secret", "enable-dev-connection")
 		Eventually(func() string { return get(hub, namespace, copied, ".data.kubeconfig") }).Should(Equal(kubeconfigOf(prod)))
 
-		By("staying when the cluster cannot be asked, and saying so")
+		By("keeping the copy while the cluster is not bound")
 		bind("gkecluster/dev", "Released")
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: "))
 		reachable(namespace, "enable-dev")
@@ -72,12 +72,12 @@ var _ = Describe("Publishing a managed cluster", func() {
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterMissing: "))
 		reachable(namespace, "enable-dev")
 
-		By("going with the target")
+		By("deleting the copy with the target")
 		kubectl(hub, "-n", namespace, "delete", "kt", "enable-dev")
 		Eventually(func() []string { return names(hub, namespace, "secret") }).Should(BeEmpty())
 	})
 
-	It("says which right is missing, and heals when it is given, or the kind comes back", func() {
+	It("reports a missing right or kind, and continues when it exists", func() {
 		installGKE()
 		DeferCleanup(installGKE)
 		namespace := newNamespace()
@@ -85,7 +85,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		provision("dev", dev)
 		kubectl(hub, "delete", "-f", "../../config/samples/managed_clusters_role.yaml")
 
-		By("no right")
+		By("removing the right")
 		apply(namespace, enable("enable-dev", "dev", "dev"))
 		Eventually(func() string { return synced(namespace) }).Should(And(HavePrefix("PermissionMissing: "),
 			ContainSubstring("kubectl create clusterrole portico-gkeclusters --verb=get,list,watch --resource=gkeclusters.compute.gcp.crossplane.io")))
@@ -93,7 +93,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		kubectl(hub, "label", "clusterrole", "portico-gkeclusters", "rbac.workload.crossplane.io/aggregate-to-portico=true")
 		reachable(namespace, "enable-dev")
 
-		By("no kind")
+		By("removing the kind")
 		kubectl(hub, "delete", "-f", "testdata/gke.yaml")
 		Eventually(func() string { return synced(namespace) }).Should(Or(HavePrefix("UnknownKind: "), HavePrefix("ClusterMissing: ")))
 		reachable(namespace, "enable-dev")
@@ -105,7 +105,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		Eventually(func() string { return get(hub, namespace, copied, ".data.kubeconfig") }).Should(Equal(kubeconfigOf(prod)))
 	})
 
-	It("lets the secret that the user names win, and takes back what is no longer asked for", func() {
+	It("prefers a Secret from the user, and deletes the copy", func() {
 		installGKE()
 		namespace := newNamespace()
 		apply("", gke("dev"))
@@ -114,7 +114,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		apply(namespace, enable("enable-dev", "dev", "dev"))
 		reachable(namespace, "enable-dev")
 
-		By("a cluster that is not to be had: the copy of the other goes")
+		By("deleting the copy when the target names a missing cluster")
 		kubectl(hub, "-n", namespace, "patch", "kt", "enable-dev", "--type=merge", "-p", `{"spec": {"clusterRef": {"name": "prod"}}}`)
 		Eventually(func() []string { return names(hub, namespace, "secret") }).Should(BeEmpty())
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: "))
@@ -122,7 +122,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		reachable(namespace, "enable-dev")
 		Expect(get(hub, namespace, copied, ".data.kubeconfig")).To(Equal(kubeconfigOf(prod)))
 
-		By("a secret that is given")
+		By("naming a Secret of the user")
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "mine", "--from-file=kubeconfig="+userKubeconfig["dev"])
 		kubectl(hub, "-n", namespace, "patch", "kt", "enable-dev", "--type=merge", "-p", `{"spec": {"connectionSecretRef": {"name": "mine"}}}`)
 		Eventually(func() []string { return names(hub, namespace, "secret") }).Should(ConsistOf("secret/mine"))
@@ -131,7 +131,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		Expect(get(hub, namespace, "kt/enable-dev", ".spec.connectionSecretRef.name")).To(Equal("mine"))
 	})
 
-	It("takes the copy back while something is on the target, which nobody else may", func() {
+	It("keeps the copy while objects are on the target", func() {
 		installGKE()
 		namespace := newNamespace()
 		apply("", gke("dev"))
@@ -143,12 +143,12 @@ var _ = Describe("Publishing a managed cluster", func() {
 		rolledOut(namespace, "web")
 		Expect(run(hub, "", "-n", namespace, "delete", copied).err).To(ContainSubstring("1 KubernetesApplicationResource is on target enable-dev"))
 
-		By("pointing the target elsewhere, where there is nothing yet")
+		By("naming another cluster without a connection")
 		kubectl(hub, "-n", namespace, "patch", "kt", "enable-dev", "--type=merge", "-p", `{"spec": {"clusterRef": {"name": "prod"}}}`)
 		Eventually(func() []string { return names(hub, namespace, "secret") }).Should(BeEmpty())
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: "))
 
-		By("finding the same cluster there")
+		By("connecting to the same cluster by its other name")
 		provision("prod", dev)
 		reachable(namespace, "enable-dev")
 		kubectl(hub, "-n", namespace, "scale", "deployment", "web", "--replicas=3")
@@ -156,13 +156,13 @@ var _ = Describe("Publishing a managed cluster", func() {
 		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("3"))
 	})
 
-	It("converges when the manager is killed between the copy and its name", func(ctx context.Context) {
+	It("converges if the manager is killed after it made the copy", func(ctx context.Context) {
 		installGKE()
 		namespace := newNamespace()
 		apply("", gke("dev"))
 		provision("dev", dev)
 
-		By("holding the second step back")
+		By("blocking the update of the target")
 		apply("", fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -197,7 +197,7 @@ spec: {policyName: hold-references, validationActions: [Deny]}
 		Expect(get(hub, namespace, copied, ".metadata.uid")).To(Equal(uid), "it was made twice")
 	}, NodeTimeout(3*time.Minute))
 
-	It("works for a Cluster of Cluster API in the target's namespace", func() {
+	It("copies the connection of a Cluster API Cluster in the target's namespace", func() {
 		kubectl(hub, "apply", "-f", "testdata/cluster_api.yaml")
 		kubectl(hub, "wait", "--for=condition=Established", "-f", "testdata/cluster_api.yaml", "--timeout=60s")
 		namespace := newNamespace()

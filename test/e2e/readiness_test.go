@@ -44,19 +44,19 @@ spec:
 `)
 }
 
-var _ = Describe("Whether something works", func() {
+var _ = Describe("spec.readiness of a template", func() {
 	ready := func(namespace, object, field string) func() string {
 		return func() string { return get(hub, namespace, object, ".status.conditions[?(@.type=='Ready')]."+field) }
 	}
 
-	It("is told by an expression, where its kind cannot tell", func() {
+	It("is an expression that decides readiness for kinds without conditions", func() {
 		namespace := newNamespace(dev)
 		forget(namespace)
 		admit(namespace, "dev")
 		space := namespace + "-ready"
 		const running = "object.status.phase == 'Running'"
 
-		By("refusing what is no expression, wherever it is written")
+		By("refusing an invalid expression")
 		r := run(hub, lake(space, "object.status.phase = 'Running'"), "-n", namespace, "apply", "-f", "-")
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(And(ContainSubstring("spec.resourceTemplates[0].spec.readiness"), ContainSubstring("line 1, column 21: Syntax error")))
@@ -65,7 +65,7 @@ var _ = Describe("Whether something works", func() {
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("spec.readiness: Invalid value: \"nothing\": line 1, column 1: undeclared reference to 'nothing'"))
 
-		By("saying that it cannot tell yet")
+		By("reporting unknown readiness")
 		apply(namespace, lake(space, running))
 		Eventually(ready(namespace, "kar/lake", "reason")).Should(Equal("ReadinessFailed"))
 		Expect(ready(namespace, "kar/lake", "status")()).To(Equal("Unknown"))
@@ -83,7 +83,7 @@ var _ = Describe("Whether something works", func() {
 		become("Running")
 		kubectl(hub, "-n", namespace, "wait", "ka/lake", "--for=condition=Ready", "--timeout=60s")
 
-		By("changing the expression, which changes nothing on the target")
+		By("changing the expression without a change on the target")
 		before := get(dev, "default", "lake."+space+".example.org/one", ".metadata.resourceVersion")
 		apply(namespace, lake(space, "object.spec.depth > 5"))
 		Eventually(ready(namespace, "kar/lake", "status")).Should(Equal("False"))

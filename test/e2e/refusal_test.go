@@ -51,8 +51,8 @@ func refused(namespace, manifest string, words ...string) {
 	}
 }
 
-var _ = Describe("What a target refuses", func() {
-	It("is refused on the hub, in the target's words, and changes nothing anywhere", func() {
+var _ = Describe("An error of the target", func() {
+	It("is returned on the hub in the target's words, and nothing is stored", func() {
 		namespace := newNamespace(dev)
 		there(dev, fmt.Sprintf(`
 apiVersion: v1
@@ -86,38 +86,38 @@ spec: {policyName: %[1]s, validationActions: [Deny], matchResources: {namespaceS
 				run(dev, service("  ports: [{port: 80}]"), "-n", namespace, "apply", "--dry-run=server", "-f", "-").err
 		}).Should(And(ContainSubstring("no more than four here"), ContainSubstring("exceeded quota")))
 
-		By("an admission policy there")
+		By("refusing by an admission policy")
 		refused(namespace, web("replicas: 2", "replicas: 5"), "target dev refused Deployment web: ", "no more than four here")
-		By("a quota there")
+		By("refusing by a quota")
 		refused(namespace, service("  ports: [{port: 80}]"), "target dev refused Service web: ", "exceeded quota: few")
-		By("Pod Security there")
+		By("refusing by Pod Security")
 		pod := fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: root, namespace: %s}, spec: {containers: [{name: c, image: c, securityContext: {privileged: true}}]}}", namespace)
 		refused(namespace, sent("root", pod), "target dev refused Pod root: ", "violates PodSecurity")
-		By("an unknown field")
+		By("refusing an unknown field")
 		typo := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: typo, namespace: %s}, dat: {a: b}}", namespace)
 		refused(namespace, sent("typo", typo), "target dev refused ConfigMap typo: ", "dat", "field not declared in schema")
-		By("an unknown kind")
+		By("refusing an unknown kind")
 		refused(namespace, sent("moon", "{apiVersion: example.org/v1, kind: Moon, metadata: {name: moon}}"), "target dev does not know kind Moon of example.org/v1")
-		By("templates of an application, of which all that are refused are told")
+		By("refusing an application with the errors of all templates")
 		fine := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: fine, namespace: %s}, data: {a: b}}", namespace)
 		refused(namespace, templating(fine, pod, typo),
 			"spec.resourceTemplates[1].spec.template: target dev refused Pod root: ", "spec.resourceTemplates[2].spec.template: target dev refused ConfigMap typo: ")
 		nothing()
 
-		By("what it only warns of is passed on")
+		By("passing on a warning of the target")
 		r := apply(namespace, web())
 		Expect(r.err).To(And(ContainSubstring("Warning: target dev: "), ContainSubstring("would violate PodSecurity")))
 		Expect(r.err).To(ContainSubstring(`Warning: target dev takes Deployment web, and would refuse its Pods: pods "web" is forbidden: violates PodSecurity "restricted:latest"`))
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.replicas") }).Should(Equal("2"))
 
-		By("an update, which leaves what is there as it is")
+		By("refusing an update and keeping the object")
 		version := get(dev, namespace, "deployment/web", ".metadata.generation")
 		refused(namespace, web("replicas: 2", "replicas: 6"), "target dev refused Deployment web: ", "no more than four here")
 		Expect(get(hub, namespace, "deployment/web", ".spec.replicas")).To(Equal("2"))
 		Expect(get(dev, namespace, "deployment/web", ".metadata.generation")).To(Equal(version))
 	})
 
-	It("of a field that is immutable there is refused before anything changes", func() {
+	It("about an immutable field is returned before the object changes", func() {
 		namespace := newNamespace(dev)
 		config := func(value string) string {
 			return sent("config", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: %s}, immutable: true, data: {a: %s}}", namespace, value))
@@ -130,7 +130,7 @@ spec: {policyName: %[1]s, validationActions: [Deny], matchResources: {namespaceS
 		Expect(get(hub, namespace, "kar/config", ".spec.template.data.a")).To(Equal("one"))
 	})
 
-	It("is no refusal when the same application brings what is missing", func() {
+	It("does not occur if the same application creates the missing object", func() {
 		namespace := newNamespace(dev)
 		crd := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: suns.example.org}, spec: {group: example.org, scope: Namespaced, names: {kind: Sun, plural: suns, singular: sun, listKind: SunList}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}"
 		sun := fmt.Sprintf("{apiVersion: example.org/v1, kind: Sun, metadata: {name: sun, namespace: %s}}", namespace)
@@ -142,8 +142,8 @@ spec: {policyName: %[1]s, validationActions: [Deny], matchResources: {namespaceS
 	})
 })
 
-var _ = Describe("A target that does not say what it thinks", func() {
-	It("is not waited for, and its refusal follows in a condition", func() {
+var _ = Describe("A target without dry runs", func() {
+	It("is not waited for, and its error becomes a condition", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -161,14 +161,14 @@ var _ = Describe("A target that does not say what it thinks", func() {
 		r := apply(namespace, web("replicas: 2", "replicas: 3"))
 		Expect(r.err).To(And(ContainSubstring("Warning: "), ContainSubstring("accepted without a dry run on target dev")))
 
-		By("being known not to answer")
+		By("being unreachable")
 		Eventually(func() string { return condition(namespace, "kt/dev", "TargetReachable", "status") }).Should(Equal("False"))
 		r = apply(namespace, web("replicas: 2", "replicas: 4"))
 		Expect(r.err).To(ContainSubstring("accepted without a dry run on target dev, which is not reachable"))
 		resume()
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.replicas") }).Should(Equal("4"))
 
-		By("being told not to be asked")
+		By("having dry runs disabled")
 		kubectl(hub, "-n", namespace, "patch", "kt", "dev", "--type=merge", "-p", `{"spec":{"dryRun":"Never"}}`)
 		typo := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: typo, namespace: %s}, dat: {a: b}}", namespace)
 		Eventually(func() error {

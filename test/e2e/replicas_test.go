@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("Two replicas", func() {
-	It("both serve webhooks, one reconciles, and the other takes over", func(ctx context.Context) {
+	It("both serve webhooks, and one of them reconciles until the other takes over", func(ctx context.Context) {
 		other, err := cluster.Start(ctx, cluster.Options{Name: "replicas", LoadBalancerRange: cluster.HubLoadBalancers})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(other.Shutdown)
@@ -42,7 +42,7 @@ var _ = Describe("Two replicas", func() {
 		applied(web())
 		Eventually(func() string { return remote(".status.readyReplicas") }).Should(Equal("2"))
 
-		By("asking the target, from the replica that does not lead, whether it takes what is applied")
+		By("refusing an object on the replica that does not lead")
 		r := run(other, sent("moon", "{apiVersion: example.org/v1, kind: Moon, metadata: {name: moon}}"), "-n", "replicas", "apply", "-f", "-")
 		Expect(r.err).To(ContainSubstring("target dev does not know kind Moon"))
 
@@ -52,7 +52,7 @@ var _ = Describe("Two replicas", func() {
 		kubectl(other, "-n", "replicas", "rollout", "status", "deployment/web", "--timeout=60s")
 		Expect(remote(".status.readyReplicas")).To(Equal("3"))
 
-		By("starting it again, to serve beside the new leader")
+		By("starting it again beside the new leader")
 		Expect(leader.Restart(ctx)).To(Succeed())
 		Expect(server.Running()).To(BeTrue())
 		kubectl(other, "-n", "replicas", "delete", "deployment", "web")

@@ -63,7 +63,7 @@ func uninstalled(ctx context.Context) (installed func()) {
 }
 
 var _ = Describe("A hub that is restored from a backup", func() {
-	It("has what it had, under new UIDs, and nothing is made anew on the target", func(ctx context.Context) {
+	It("keeps its objects with new UIDs, and no object is created again on the target", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		forget(namespace)
 		apply(namespace, web())
@@ -86,7 +86,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		}
 		kubectl(hub, "-n", namespace, "delete", "ka,kar,deployment", "--all", "--timeout=60s")
 		restore()
-		By("the garbage collector finding that owners are gone")
+		By("deleting owned objects by the garbage collector")
 		Eventually(func() string { return get(hub, namespace, "kar/web-deployment", ".metadata.deletionTimestamp") }).ShouldNot(BeEmpty())
 		installed()
 
@@ -108,7 +108,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		Expect(remotes()).To(Equal(before))
 		rolledOut(namespace, "web")
 
-		By("deleting what is deleted from then on")
+		By("deleting objects after the restore")
 		kubectl(hub, "-n", namespace, "delete", "deployment/web", "ka/shop", "kar/alone", "--timeout=60s")
 		Eventually(func() []string {
 			return names(dev, namespace, "deployment,pods,configmap", "-l", "workload.crossplane.io/managed-by")
@@ -141,7 +141,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 			installed()
 
 			resources()
-			By("Portico seeing what has no owner")
+			By("keeping resources without an owner")
 			Eventually(func() string { return get(hub, namespace, "kar/web-deployment", ".metadata.name") }).Should(BeEmpty())
 			Expect(remotes()).To(Equal(before))
 			owners()
@@ -156,7 +156,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 			rolledOut(namespace, "web")
 			Expect(remotes()).To(Equal(before))
 
-			By("deleting what is deleted from then on")
+			By("deleting objects after the restore")
 			kubectl(hub, "-n", namespace, "delete", "deployment/web", "ka/shop", "--timeout=60s")
 			Eventually(func() []string {
 				return names(dev, namespace, "deployment,pods,configmap,secret", "-l", "workload.crossplane.io/managed-by")
@@ -164,7 +164,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		}, NodeTimeout(5*time.Minute))
 	}
 
-	It("makes the resources of native objects anew when only those are restored", func(ctx context.Context) {
+	It("creates the resources of native objects again if only those are restored", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")

@@ -12,7 +12,7 @@ import (
 var _ = Describe("The author of a KubernetesCluster claim", func() {
 	const onlyDev = `deny contains {"code": "NotClaimed", "msg": sprintf("may not claim env=%s", [input.target.metadata.labels.env]), "field": "metadata.labels.env"} if input.target.metadata.labels.env != "dev"`
 
-	It("gets no target that the publish policies deny, by a new claim or a changed one", func() {
+	It("gets no target that the publish policies deny, after a creation or a change of the claim", func() {
 		namespace := newNamespace()
 		kubectl(hub, "label", "namespace", namespace, "rule=claimed")
 		kubectl(hub, "create", "clusterrole", "claimant", "--verb=get,create,update,patch,delete", "--resource=kubernetesclusters.compute.crossplane.io")
@@ -33,7 +33,7 @@ var _ = Describe("The author of a KubernetesCluster claim", func() {
 		Expect(claimant.run("", "-n", namespace, "label", "kubernetescluster", "demo", "env=prod", "--overwrite").err).To(ContainSubstring(denied))
 		Expect(get(hub, namespace, "kt/demo", ".metadata.labels.env")).To(Equal("dev"))
 
-		By("a policy that came after the claim was written, and before it was bound")
+		By("denying a claim that was created before the policy")
 		r = claimant.apply(namespace, claim("late", "dev"))
 		Expect(r.failed).NotTo(HaveOccurred(), "%s%s", r.out, r.err)
 		author.writes(strings.ReplaceAll(rule("claimed", "Publish", onlyDev, ""), `!= "dev"`, `!= "none"`))
@@ -42,21 +42,21 @@ var _ = Describe("The author of a KubernetesCluster claim", func() {
 		bind("kubernetescluster/late", "Bound", "-n", namespace)
 		Eventually(func() string { return events(namespace, "kubernetescluster/late") }).Should(And(
 			ContainSubstring("DeniedByPolicy"), ContainSubstring("the claim is not published: policy claimed: NotClaimed")))
-		Expect(names(hub, namespace, "kt")).To(ConsistOf("kubernetestarget.workload.crossplane.io/demo"), "what is published stays")
+		Expect(names(hub, namespace, "kt")).To(ConsistOf("kubernetestarget.workload.crossplane.io/demo"), "the published target stays")
 
-		By("until the policy allows it")
+		By("allowing the claim")
 		author.writes(rule("claimed", "Publish", onlyDev, ""))
 		reachable(namespace, "late")
 	})
 
-	It("lends no Secret that is not the claim's own, whenever that comes", func() {
+	It("cannot use a Secret that the claim does not control", func() {
 		namespace := newNamespace()
 		kubectl(hub, "create", "clusterrole", "target-claimant", "--verb=get,create,update,patch,delete",
 			"--resource=kubernetesclusters.compute.crossplane.io,kubernetestargets.workload.crossplane.io")
 		DeferCleanup(func() { kubectl(hub, "delete", "clusterrole", "target-claimant") })
 		claimant := newPerson("thea", namespace, "target-claimant")
 
-		By("one that somebody writes after the target was made")
+		By("refusing a Secret that was written after the target")
 		r := claimant.apply(namespace, claim("early", "dev"))
 		Expect(r.failed).NotTo(HaveOccurred(), "%s%s", r.out, r.err)
 		bind("kubernetescluster/early", "Bound", "-n", namespace)
@@ -65,11 +65,11 @@ var _ = Describe("The author of a KubernetesCluster claim", func() {
 		Eventually(func() string { return condition(namespace, "kt/early", "Synced", "reason") }).Should(Equal("SecretNotControlled"))
 		Expect(condition(namespace, "kt/early", "TargetReachable", "status")).To(Equal("False"))
 
-		By("making the claim's target one of their own")
+		By("refusing to remove the claim as the target's owner")
 		Expect(claimant.run("", "-n", namespace, "patch", "kt", "early", "--type=json", "-p", `[{"op": "remove", "path": "/metadata/ownerReferences"}]`).err).
 			To(ContainSubstring(`may not get secrets "early"`))
 
-		By("one that the claim controls no longer")
+		By("refusing a Secret that the claim no longer controls")
 		kubectl(hub, "-n", namespace, "delete", "secret", "early")
 		writeConnection(namespace, "early", "compute.crossplane.io/v1alpha1", "kubernetescluster", "KubernetesCluster", dev)
 		reachable(namespace, "early")

@@ -17,7 +17,7 @@ var _ = Describe("The credential of a target", func() {
 		return r.out
 	}
 
-	It("is in no namespace of a tenant's with spec.connection: Private", func() {
+	It("is in no namespace of a tenant with spec.connection: Private", func() {
 		installGKE()
 		namespace := newNamespace()
 		apply("", gke("dev"))
@@ -37,11 +37,11 @@ var _ = Describe("The credential of a target", func() {
 		Expect(copies).To(HaveLen(1))
 		r := tenant.apply(namespace, pod(strings.TrimPrefix(copies[0], "secret/")))
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
-		Expect(get(hub, namespace, copies[0], ".metadata.name")).To(BeEmpty(), "a Pod mounts what is in its namespace, and it is not")
+		Expect(get(hub, namespace, copies[0], ".metadata.name")).To(BeEmpty(), "the copy is in the namespace, and a Pod could mount it")
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 
-		By("moving it, there and back")
+		By("changing spec.connection in both directions")
 		kubectl(hub, "-n", namespace, "patch", "kt", "enable-dev", "--type=merge", "-p", `{"spec": {"connection": "Copy"}}`)
 		Eventually(func() []string {
 			return names(hub, "portico-system", "secret", "-l", "workload.crossplane.io/connection=private")
@@ -53,7 +53,7 @@ var _ = Describe("The credential of a target", func() {
 		kubectl(hub, "-n", namespace, "scale", "deployment", "web", "--replicas=3")
 		rolledOut(namespace, "web")
 
-		By("deleting it with the target")
+		By("deleting the copy with the target")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 		kubectl(hub, "-n", namespace, "delete", "kt", "enable-dev")
@@ -62,14 +62,14 @@ var _ = Describe("The credential of a target", func() {
 		}).Should(BeEmpty())
 	})
 
-	It("stays in another namespace, for those who may read it there", func() {
+	It("may stay in another namespace, for users with rights there", func() {
 		namespace, vault := newNamespace(), newNamespace()
 		kubectl(hub, "-n", vault, "create", "secret", "generic", "dev", "--from-file=kubeconfig="+userKubeconfig["dev"])
 		elsewhere := strings.Replace(target("dev"), "{name: dev}\n", "{name: dev, namespace: "+vault+"}\n", 1)
 		Expect(elsewhere).To(ContainSubstring("namespace: " + vault))
 		publisher := newPerson("paul", namespace, "portico-publisher")
 
-		By("refusing everybody else, and what Portico does not look after")
+		By("refusing other users and excluded namespaces")
 		Expect(publisher.apply(namespace, elsewhere).err).To(ContainSubstring(`may not get secrets "dev" in namespace ` + vault))
 		Expect(run(hub, strings.Replace(elsewhere, vault, "kube-system", 1), "-n", namespace, "apply", "-f", "-").err).
 			To(ContainSubstring("spec.connectionSecretRef.namespace: Forbidden"))
@@ -82,12 +82,12 @@ var _ = Describe("The credential of a target", func() {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 
-		By("keeping the Secret while it is in use, judging it, and never sending it")
+		By("keeping the Secret while it is in use, validating it, and never sending it")
 		Expect(run(hub, "", "-n", vault, "delete", "secret", "dev").err).To(ContainSubstring("1 KubernetesApplicationResource is on target dev of namespace " + namespace))
 		Expect(run(hub, "", "-n", vault, "patch", "secret", "dev", "-p", `{"data": {"kubeconfig": "e30="}}`).err).To(ContainSubstring("data[kubeconfig]"))
 		Expect(run(hub, "", "-n", vault, "label", "secret", "dev", "workload.crossplane.io/schedule=remote").err).To(ContainSubstring("is never sent"))
 
-		By("following its rotation")
+		By("following a rotation")
 		kubectl(hub, "-n", vault, "patch", "secret", "dev", "-p", `{"data": {"token": "eA=="}}`)
 		reachable(namespace, "dev")
 		Expect(names(hub, namespace, "secret")).To(BeEmpty())

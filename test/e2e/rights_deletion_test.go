@@ -8,7 +8,7 @@ import (
 )
 
 var _ = Describe("A target that is being deleted", func() {
-	It("gives nobody a credential that they may not read", func() {
+	It("gives no user a credential without the right to read it", func() {
 		namespace := newNamespace()
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "own", "--from-file=kubeconfig="+userKubeconfig[dev.Name()])
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "others", "--from-file=kubeconfig="+userKubeconfig[prod.Name()])
@@ -30,23 +30,23 @@ var _ = Describe("A target that is being deleted", func() {
 			spec: {targetRef: {name: mine}, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: default}}}}`, namespace)
 		patch := func(patch string) result { return try("", "patch", "kt", "mine", "--type=merge", "-p", patch) }
 
-		By("publishing a target of one's own, with a finalizer of one's own")
+		By("publishing a target with a finalizer")
 		Expect(try(`{apiVersion: workload.crossplane.io/v1alpha1, kind: KubernetesTarget,
 			metadata: {name: mine, finalizers: [example.org/mine, example.org/other]}, spec: {connectionSecretRef: {name: own}}}`, "create", "-f", "-").failed).NotTo(HaveOccurred())
 		Eventually(func() string { return condition(namespace, "kt/mine", "TargetReachable", "status") }).Should(Equal("True"))
 		Expect(try("", "delete", "kt", "mine", "--wait=false").failed).NotTo(HaveOccurred())
 
-		By("pointing it, while it is deleted, at what one may not read")
+		By("refusing another Secret during the deletion")
 		const secret = "may not get secrets \"others\""
 		refused(patch(`{"spec": {"connectionSecretRef": {"name": "others"}}}`), secret)
 		refused(patch(`{"metadata": {"finalizers": ["example.org/mine"]}, "spec": {"connectionSecretRef": {"name": "others"}}}`), secret)
 		refused(patch(`{"metadata": {"labels": {"env": "prod"}}, "spec": {"connectionSecretRef": {"name": "others"}, "impersonate": {"user": "system:admin"}}}`), secret)
-		By("sending something to it")
+		By("refusing new objects")
 		refused(try(kar, "create", "-f", "-"), "is being deleted and accepts no new objects")
 		Expect(names(prod, "default", "configmap")).NotTo(ContainElement(ContainSubstring(namespace)))
 		Expect(get(hub, namespace, "kt/mine", ".spec.connectionSecretRef.name")).To(Equal("own"))
 
-		By("letting it go")
+		By("removing the finalizers")
 		Expect(patch(`{"metadata": {"finalizers": ["example.org/mine"]}}`).failed).NotTo(HaveOccurred())
 		Expect(patch(`{"metadata": {"finalizers": null}}`).failed).NotTo(HaveOccurred())
 		Eventually(func() []string { return names(hub, namespace, "kt") }).Should(BeEmpty())
@@ -54,7 +54,7 @@ var _ = Describe("A target that is being deleted", func() {
 })
 
 var _ = Describe("Without Portico running", func() {
-	It("finalizers go, and namespaces end", func() {
+	It("finalizers can be removed, and namespaces can be deleted", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web("name: web\n  labels", "name: web\n  finalizers: [example.org/mine]\n  labels"))
 		rolledOut(namespace, "web")
@@ -63,20 +63,20 @@ var _ = Describe("Without Portico running", func() {
 		Expect(portico.Stop()).To(Succeed())
 		DeferCleanup(portico.Restart)
 
-		By("a namespace in which a target is published, and nothing is on it")
+		By("deleting a namespace with an unused target")
 		kubectl(hub, "delete", "namespace", unused, "--timeout=60s")
 
-		By("one of which nobody but Portico could take back what is on a target")
+		By("deleting a namespace with a target in use, which waits")
 		kubectl(hub, "delete", "namespace", namespace, "--wait=false")
 		held := []string{"deployment/web", "kar/web-deployment", "kt/dev"}
 		for _, object := range held {
 			Eventually(func() string { return get(hub, namespace, object, ".metadata.deletionTimestamp") }).ShouldNot(BeEmpty(), object)
 		}
-		By("which changes no more than before its deletion")
+		By("refusing changes during the deletion")
 		r := run(hub, "", "-n", namespace, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata": {"finalizers": null}, "spec": {"replicas": 5}}`)
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("failed calling webhook"))
-		By("and whose finalizers come off by hand")
+		By("removing the finalizers by hand")
 		for _, object := range held {
 			kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)
 		}

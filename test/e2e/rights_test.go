@@ -68,7 +68,7 @@ type attempt struct {
 }
 
 var _ = Describe("Rights", func() {
-	It("are what people have without Portico, and those that its roles give", func(ctx context.Context) {
+	It("are the rights without Portico, and the rights of its roles", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
@@ -220,7 +220,7 @@ func attempts(ctx context.Context, namespace string) []attempt {
 	}
 	before := intent()
 	forged := &unstructured.Unstructured{}
-	forge := attempt{what: "forge what Portico recorded of a Deployment", try: func(as client.Client) error {
+	forge := attempt{what: "forge Portico's record of a Deployment", try: func(as client.Client) error {
 		forged = object(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}`)
 		return as.Patch(ctx, forged, client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"annotations": {"workload.crossplane.io/intent": "{\"moving\":true}"}}}`)), client.DryRunAll)
 	}, kept: func() bool { return forged.GetAnnotations()["workload.crossplane.io/intent"] == before }}

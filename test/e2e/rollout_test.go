@@ -5,38 +5,38 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("What one does to a Deployment", func() {
-	It("works as on one cluster", func() {
+var _ = Describe("A Deployment on a target", func() {
+	It("supports the commands of one cluster", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		remote := func(path string) string { return get(dev, namespace, "deployment/web", path) }
 		image := func() string { return remote(".spec.template.spec.containers[0].image") }
 
-		By("set image")
+		By("running kubectl set image")
 		kubectl(hub, "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
 		rolledOut(namespace, "web")
 		Expect(image()).To(Equal("nginx:2"))
 		Expect(remote(".status.updatedReplicas")).To(Equal("2"), "rollout status returned before this generation was done")
 
-		By("scale")
+		By("running kubectl scale")
 		kubectl(hub, "-n", namespace, "scale", "deployment/web", "--replicas=4")
 		rolledOut(namespace, "web")
 		Expect(names(dev, namespace, "pods", "--field-selector=status.phase=Running")).To(HaveLen(4))
 		Expect(get(hub, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("4"))
 
-		By("rollout restart")
+		By("running kubectl rollout restart")
 		kubectl(hub, "-n", namespace, "rollout", "restart", "deployment/web")
 		rolledOut(namespace, "web")
 		Expect(remote(".spec.template.metadata.annotations")).To(ContainSubstring("restartedAt"))
 
-		By("rollout history and undo")
+		By("running kubectl rollout history and undo")
 		Expect(kubectl(hub, "-n", namespace, "rollout", "history", "deployment/web")).To(MatchRegexp(`(?s)1 .*2 .*3 `))
 		kubectl(hub, "-n", namespace, "rollout", "undo", "deployment/web", "--to-revision=1")
 		rolledOut(namespace, "web")
 		Expect(image()).To(Equal("nginx:1"))
 
-		By("rollout pause and resume")
+		By("running kubectl rollout pause and resume")
 		kubectl(hub, "-n", namespace, "rollout", "pause", "deployment/web")
 		Eventually(func() string { return remote(".spec.paused") }).Should(Equal("true"))
 		kubectl(hub, "-n", namespace, "set", "image", "deployment/web", "web=nginx:3")
@@ -46,18 +46,18 @@ var _ = Describe("What one does to a Deployment", func() {
 		rolledOut(namespace, "web")
 		Expect(remote(".status.updatedReplicas")).To(Equal("4"))
 
-		By("edit")
+		By("running kubectl edit")
 		r := runEditor(namespace, "s/nginx:3/nginx:4/")
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
 		rolledOut(namespace, "web")
 		Expect(image()).To(Equal("nginx:4"))
 
-		By("wait, with no Pod ever on the hub")
+		By("running kubectl wait, without a Pod on the hub")
 		kubectl(hub, "-n", namespace, "wait", "--for=condition=Available", "deployment/web", "--timeout=60s")
 		Expect(names(hub, namespace, "pods")).To(BeEmpty())
 	})
 
-	It("shows a bad image as what it is, and recovers", func() {
+	It("reports a bad image, and recovers", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web("image: nginx:1", "image: nginx:does-not-exist", "Seconds: 600", "Seconds: 3"))
 		r := run(hub, "", "-n", namespace, "rollout", "status", "deployment/web", "--timeout=60s")

@@ -19,12 +19,12 @@ func condition(namespace, object, kind, field string) string {
 	return get(hub, namespace, object, fmt.Sprintf(".status.conditions[?(@.type==%q)].%s", kind, field))
 }
 
-var _ = Describe("Choosing a target", func() {
-	It("accepts what fits nowhere, says why, and goes on by itself once it fits", func() {
+var _ = Describe("The selection of a target", func() {
+	It("leaves an application waiting with the reason until a target matches", func() {
 		namespace := newNamespace()
 		manifest := selecting("shop", "env=prod")
 
-		By("no target at all")
+		By("having no target")
 		const nothing = "no KubernetesTarget is published in namespace "
 		Expect(apply(namespace, manifest).err).To(ContainSubstring("Warning: accepted, and waiting for a target: " + nothing + namespace))
 		Eventually(func() string { return condition(namespace, "deployment/web", "Scheduled", "message") }).Should(Equal(nothing + namespace))
@@ -32,7 +32,7 @@ var _ = Describe("Choosing a target", func() {
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(And(ContainSubstring("NoMatchingTarget"), ContainSubstring(nothing)))
 		Expect(run(hub, "", "-n", namespace, "rollout", "status", "deployment/web", "--timeout=1s").failed).To(HaveOccurred())
 
-		By("one that does not match")
+		By("having a target that does not match")
 		publish(namespace, dev)
 		const mismatch = "0 of 1 targets match: dev wants env=prod, has env=dev"
 		Eventually(func() string { return condition(namespace, "deployment/web", "Scheduled", "message") }).Should(Equal(mismatch))
@@ -40,7 +40,7 @@ var _ = Describe("Choosing a target", func() {
 		Expect(r.err).To(ContainSubstring(mismatch))
 		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
 
-		By("one that does")
+		By("having a target that matches")
 		publish(namespace, prod)
 		rolledOut(namespace, "web")
 		Expect(get(hub, namespace, "ka/shop", ".spec.targetRef.name")).To(Equal("prod"))
@@ -50,7 +50,7 @@ var _ = Describe("Choosing a target", func() {
 		Expect(apply(namespace, manifest).err).To(BeEmpty())
 	})
 
-	It("stays where it is when another target would do better", func() {
+	It("does not change when a better target appears", func() {
 		namespace := newNamespace(prod)
 		apply(namespace, web())
 		apply(namespace, service("  ports: [{port: 80}]"))
@@ -58,12 +58,12 @@ var _ = Describe("Choosing a target", func() {
 		publish(namespace, dev)
 		Consistently(func() string { return get(hub, namespace, "ka/default", ".spec.targetRef.name") }).Should(Equal("prod"))
 
-		By("while the next application goes where there is less")
+		By("selecting the target with less load for the next application")
 		apply(namespace, web("name: web\n  labels: {app: web, ", "name: other\n  labels: {app: other, workload.crossplane.io/application: other, ", "app: web}", "app: other}"))
 		Eventually(func() string { return get(hub, namespace, "ka/other", ".spec.targetRef.name") }).Should(Equal("dev"))
 	})
 
-	It("takes application and selector from the namespace, and holds members to one selector", func() {
+	It("uses application and selector of the namespace, and all members have one selector", func() {
 		namespace := newNamespace(dev, prod)
 		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/application=shop")
 		kubectl(hub, "annotate", "namespace", namespace, "workload.crossplane.io/target-selector=env in (prod, stage)")
@@ -71,14 +71,14 @@ var _ = Describe("Choosing a target", func() {
 		rolledOut(namespace, "web")
 		Expect(get(hub, namespace, "ka/shop", ".spec.targetRef.name")).To(Equal("prod"))
 
-		By("a member that wants to be elsewhere")
+		By("refusing another selector of a member")
 		apply(namespace, service("  ports: [{port: 80}]"))
 		r := run(hub, "", "-n", namespace, "annotate", "service", "web", "workload.crossplane.io/target-selector=env=dev")
 		Expect(r.failed).To(HaveOccurred())
 		Expect(r.err).To(ContainSubstring("metadata.annotations[workload.crossplane.io/target-selector]"))
 	})
 
-	It("places a resource that somebody wrote by itself", func() {
+	It("includes handwritten resources", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, fmt.Sprintf(`
 apiVersion: workload.crossplane.io/v1alpha1

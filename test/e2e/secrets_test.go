@@ -32,7 +32,7 @@ func copied(c *cluster.Cluster, namespace string) []string {
 	return out
 }
 
-var _ = Describe("Secrets and ConfigMaps that a workload needs", func() {
+var _ = Describe("Secrets and ConfigMaps of a workload", func() {
 	condition := func(namespace, resource, field string) func() string {
 		return func() string {
 			return get(hub, namespace, "kar/"+resource, `.status.conditions[?(@.type=="SecretsReady")].`+field)
@@ -42,19 +42,19 @@ var _ = Describe("Secrets and ConfigMaps that a workload needs", func() {
 		return func() string { return get(c, namespace, object, path) }
 	}
 
-	It("arrive before it, follow their originals, and go when they are needed no longer", func() {
+	It("are sent before it, kept up to date, and deleted when unused", func() {
 		namespace := newNamespace(dev)
 		kubectl(hub, "-n", namespace, "create", "configmap", "settings", "--from-literal=mode=fast")
 		kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
 		apply(namespace, needy())
 
-		By("waiting for the one that is missing, and for none that is optional")
+		By("waiting for a missing Secret that is not optional")
 		Eventually(condition(namespace, "web-deployment", "message")).Should(And(
 			ContainSubstring("Secret sql does not exist in namespace "+namespace), Not(ContainSubstring("extra"))))
 		Expect(condition(namespace, "web-deployment", "status")()).To(Equal("False"))
 		Expect(names(dev, namespace, "deployment", "--ignore-not-found")).To(BeEmpty())
 
-		By("going on when it is there")
+		By("sending the workload when the Secret exists")
 		apply(namespace, `{apiVersion: v1, kind: Secret, metadata: {name: sql, annotations: {note: mine}}, stringData: {password: first}}`)
 		rolledOut(namespace, "web")
 		Expect(condition(namespace, "web-deployment", "status")()).To(Equal("True"))
@@ -63,25 +63,25 @@ var _ = Describe("Secrets and ConfigMaps that a workload needs", func() {
 		Expect(get(dev, namespace, "secret/web-deployment-registry", ".type")).To(Equal("kubernetes.io/dockerconfigjson"))
 		Expect(get(dev, namespace, "configmap/web-deployment-settings", ".data.mode")).To(Equal("fast"))
 
-		By("sending nothing of their metadata")
+		By("sending no annotations")
 		Expect(get(dev, namespace, "secret/web-deployment-sql", ".metadata.annotations")).NotTo(Or(ContainSubstring("last-applied"), ContainSubstring("note")))
 
-		By("referring to them there, and as before here")
+		By("renaming references on the target only")
 		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec")).To(And(ContainSubstring(`"web-deployment-sql"`), ContainSubstring(`"web-deployment-registry"`),
 			ContainSubstring(`"web-deployment-settings"`), ContainSubstring(`"web-deployment-extra"`)))
 		Expect(run(hub, needy(), "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
 
-		By("following a change by watch, and leaving the Pods alone")
+		By("following a change by watch without a rollout")
 		template := get(dev, namespace, "deployment/web", ".spec.template")
 		apply(namespace, `{apiVersion: v1, kind: Secret, metadata: {name: sql}, stringData: {password: second}}`)
 		Eventually(value(dev, namespace, "secret/web-deployment-sql", ".data.password")).Should(Equal("c2Vjb25k"))
 		Expect(get(dev, namespace, "deployment/web", ".spec.template")).To(Equal(template))
 
-		By("putting back what somebody changes there")
+		By("reverting a manual change on the target")
 		kubectl(dev, "-n", namespace, "patch", "secret", "web-deployment-sql", "-p", `{"data": {"password": "eA=="}}`)
 		Eventually(value(dev, namespace, "secret/web-deployment-sql", ".data.password")).Should(Equal("c2Vjb25k"))
 
-		By("replacing Pods that read it as they start, if asked to")
+		By("replacing Pods that read the data at start, with the annotation")
 		kubectl(hub, "-n", namespace, "annotate", "deployment", "web", "workload.crossplane.io/roll-on-change=true")
 		const environment = `.spec.template.metadata.annotations.workload\.crossplane\.io/environment`
 		Eventually(value(dev, namespace, "deployment/web", environment)).ShouldNot(BeEmpty())
@@ -90,23 +90,23 @@ var _ = Describe("Secrets and ConfigMaps that a workload needs", func() {
 		Eventually(value(dev, namespace, "deployment/web", environment)).ShouldNot(Equal(before))
 		rolledOut(namespace, "web")
 
-		By("taking one along that was optional, once it is there")
+		By("sending an optional Secret when it exists")
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "extra", "--from-literal=a=b")
 		Eventually(func() []string { return copied(dev, namespace) }).Should(ContainElement("web-deployment-extra"))
 
-		By("deleting the copies of what is no longer referred to")
+		By("deleting unused copies")
 		apply(namespace, web())
 		Eventually(func() []string { return copied(dev, namespace) }).Should(BeEmpty())
 		apply(namespace, needy())
 		Eventually(func() []string { return copied(dev, namespace) }).Should(HaveLen(4))
 
-		By("deleting them with it")
+		By("deleting the copies with the workload")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 		Expect(copied(dev, namespace)).To(BeEmpty())
 	})
 
-	It("come with its ServiceAccount, are never the hub's own credentials, and take nobody's place", func() {
+	It("include those of its ServiceAccount, exclude credentials of the hub, and do not replace existing objects", func() {
 		namespace := newNamespace(dev)
 		kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "pull", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
 		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
@@ -115,7 +115,7 @@ var _ = Describe("Secrets and ConfigMaps that a workload needs", func() {
 		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("web-deployment-pull"))
 		Eventually(value(dev, namespace, "deployment/web", ".spec.template.spec.imagePullSecrets")).Should(ContainSubstring("web-deployment-pull"))
 
-		By("a resource that names the token of a ServiceAccount")
+		By("refusing the token of a ServiceAccount")
 		apply(namespace, `
 {apiVersion: v1, kind: Secret, metadata: {name: token, annotations: {kubernetes.io/service-account.name: builder}}, type: kubernetes.io/service-account-token}`)
 		const settings = `
@@ -133,14 +133,14 @@ spec:
 		apply(namespace, resource("greedy", "token"))
 		Eventually(condition(namespace, "greedy", "reason")).Should(Equal("NeverSent"))
 
-		By("a copy whose name is taken")
+		By("waiting while the copy's name is taken")
 		kubectl(dev, "-n", namespace, "create", "secret", "generic", "second-pull", "--from-literal=mine=1")
 		apply(namespace, resource("second", "pull"))
 		Eventually(condition(namespace, "second", "reason")).Should(Equal("OwnershipConflict"))
 		Expect(get(dev, namespace, "secret/second-pull", ".data")).To(Equal(`{"mine":"MQ=="}`))
 		Expect(names(dev, namespace, "configmap")).NotTo(ContainElements("configmap/second", "configmap/greedy"))
 
-		By("and S0's name for the others")
+		By("naming the copies as S0 does")
 		apply(namespace, resource("third", "pull"))
 		Eventually(condition(namespace, "third", "status")).Should(Equal("True"))
 		Expect(get(dev, namespace, "secret/third-pull", ".type")).To(Equal("kubernetes.io/dockerconfigjson"))

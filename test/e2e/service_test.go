@@ -23,7 +23,7 @@ spec:
 var _ = Describe("Applying a labelled Service", func() {
 	ingress := ".status.loadBalancer.ingress[0].ip"
 
-	It("shows the target's load balancer, and leaves the hub's cloud out of it", func() {
+	It("shows the target's load balancer, and has none on the hub", func() {
 		namespace := newNamespace(dev)
 		manifest := service("  type: LoadBalancer\n  ports: [{name: http, port: 80}, {name: admin, port: 81, nodePort: 30481}]")
 		apply(namespace, manifest)
@@ -32,32 +32,32 @@ var _ = Describe("Applying a labelled Service", func() {
 		Consistently(func() string { return get(hub, namespace, "service/web", ingress) }).Should(HavePrefix("203.0.113."))
 		Expect(run(hub, manifest, "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
 
-		By("sending the user's node port, and none of the hub's values")
+		By("sending the user's node port, and no values of the hub")
 		Expect(get(dev, namespace, "service/web", ".spec.ports[?(@.name=='admin')].nodePort")).To(Equal("30481"))
 		Expect(get(dev, namespace, "service/web", ".spec.clusterIP")).NotTo(Equal(get(hub, namespace, "service/web", ".spec.clusterIP")))
 		Expect(get(dev, namespace, "service/web", ".spec.loadBalancerClass")).To(BeEmpty())
 
-		By("replacing it with a manifest that says nothing of what was allocated")
+		By("replacing the Service without allocated fields")
 		Expect(run(hub, manifest, "-n", namespace, "replace", "-f", "-").failed).NotTo(HaveOccurred())
 
-		By("taking away a node port, and the type")
+		By("removing a node port and the type")
 		apply(namespace, service("  type: ClusterIP\n  ports: [{name: http, port: 80}, {name: admin, port: 81}]"))
 		Eventually(func() string { return get(dev, namespace, "service/web", ".spec.type") }).Should(Equal("ClusterIP"))
 		Eventually(func() string { return get(hub, namespace, "service/web", ".status.loadBalancer") }).Should(Equal("{}"))
 		Expect(get(dev, namespace, "service/web", ".spec.ports[*].nodePort")).To(BeEmpty())
 
-		By("and giving it back")
+		By("adding both again")
 		apply(namespace, manifest)
 		Eventually(func() string { return get(hub, namespace, "service/web", ingress) }).Should(HavePrefix("203.0.113."))
 	})
 
-	It("keeps a headless Service headless", func() {
+	It("keeps a Service headless", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, service("  clusterIP: None\n  ports: [{port: 80}]"))
 		Eventually(func() string { return get(dev, namespace, "service/web", ".spec.clusterIP") }).Should(Equal("None"))
 	})
 
-	It("does not move a load balancer, and says how to", func() {
+	It("cannot move a load balancer, and names the way out", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, service("  type: LoadBalancer\n  ports: [{port: 80}]"))
 		r := run(hub, "", "-n", namespace, "label", "service/web", "workload.crossplane.io/schedule-")

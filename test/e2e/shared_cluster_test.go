@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Two namespaces that publish one cluster under one name", func() {
-	It("have each their own credential there, and their own rules", func() {
+var _ = Describe("Two namespaces that publish one cluster with the same name", func() {
+	It("have separate credentials and rules", func() {
 		other := newNamespace()
 		forget(other)
 		user, err := dev.AddUser("neighbour", "system:masters")
@@ -33,7 +33,7 @@ var _ = Describe("Two namespaces that publish one cluster under one name", func(
 		Eventually(synced(namespace)).Should(Equal("True"))
 		Consistently(synced(namespace)).Should(Equal("True"))
 
-		By("putting right and deleting what is there")
+		By("reverting changes and deleting objects")
 		kubectl(dev, "-n", namespace, "patch", "configmap", "settings", "--type=merge", "-p", `{"data":{"a":"c"}}`)
 		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.a") }).Should(Equal("b"))
 		kubectl(hub, "-n", namespace, "delete", "kar", "settings", "--timeout=60s")

@@ -45,15 +45,15 @@ func isDiscovery(event auditv1.Event) bool {
 	return event.ObjectRef == nil && (strings.HasPrefix(path, "/api") || strings.HasPrefix(path, "/openapi"))
 }
 
-var _ = Describe("When nothing happens", func() {
-	It("nothing is written, and nothing is looked up, on hub or target", func(ctx context.Context) {
+var _ = Describe("An idle system", func() {
+	It("writes nothing and discovers nothing on hub and target", func(ctx context.Context) {
 		namespace := forContent(dev)
 		createRemoteContent(namespace)
 		registry(namespace)
 		apply(namespace, needy("  labels: {app: web,", "  annotations: {workload.crossplane.io/roll-on-change: \"true\"}\n  labels: {app: web,"))
 		apply(namespace, service("  type: LoadBalancer\n  ports: [{port: 80}]"))
 		apply(namespace, web("name: web\n  labels", "name: stuck\n  labels", "app: web}", "app: stuck}", "image: nginx:1", "image: nginx:does-not-exist"))
-		By("many, because what costs one writer less than a second goes unseen")
+		By("creating many objects to detect rare writes")
 		for i := range 20 {
 			name := fmt.Sprintf("web-%d", i)
 			apply(namespace, web("name: web\n  labels", "name: "+name+"\n  labels", "app: web}", "app: "+name+"}"))
@@ -76,7 +76,7 @@ var _ = Describe("When nothing happens", func() {
 		}
 		Expect(version()).To(Equal(before))
 
-		By("a controller manager that starts anew, and looks at everything")
+		By("restarting the controller manager")
 		Expect(hub.Restart(ctx, cluster.ControllerManager)).To(Succeed())
 		Consistently(func() string {
 			return get(hub, namespace, "deployment/web", ".status.readyReplicas")
