@@ -1,5 +1,5 @@
-# Everything needs Go and make alone; tools are Go modules pinned in test/tools.
-# Lines with two hashes are what `make help` prints.
+# The targets need only Go and make. Tools are Go modules pinned in test/tools.
+# `make help` prints the lines with two hashes.
 
 TOOL := go tool -modfile=test/tools/go.mod
 
@@ -24,8 +24,8 @@ demo: kube build ## The same, with WordPress applied on the hub and running on a
 down: toolchain ## Stop all that up or demo started, and remove .portico
 	@go run ./test/demo down
 
-# What make install installs, and make uninstall removes: a directory of config,
-# and the manager's image.
+# make install installs and make uninstall removes a directory of config, with the
+# manager's image.
 OVERLAY = default
 IMAGE = portico:latest
 KUBECTL = $(or $(shell command -v kubectl),bin/kubectl)
@@ -40,12 +40,12 @@ install: $(KUBECTL_BUILD) ## Install Portico on the cluster of your current kube
 
 CLAIMS = kubernetesclusters.compute.crossplane.io
 
-uninstall: $(KUBECTL_BUILD) ## Remove Portico from there, unless resources of it are left
+uninstall: $(KUBECTL_BUILD) ## Remove Portico from there; fails while its resources exist
 	@KUBECTL='$(KUBECTL)' config/uninstall.sh $(OVERLAY)
 
 ##@ Build
 
-build: toolchain ## Build bin/portico and what else is in cmd
+build: toolchain ## Build bin/portico and the other programs in cmd
 	@mkdir -p bin
 	go build -o bin/ ./cmd/...
 
@@ -54,7 +54,7 @@ kube: bin/kube ## Build Kubernetes for tests and the demo, if its sources change
 bin/kube: $(wildcard test/kube/*.go test/kube/go.* test/kube/build.sh) | toolchain
 	@test/kube/build.sh
 
-clean: down ## Stop everything and remove what was built
+clean: down ## Stop everything and remove bin
 	rm -rf bin
 
 ##@ Check
@@ -64,7 +64,7 @@ test: kube build ## Run every test: unit, policy, integration, end to end
 	@$(MAKE) --no-print-directory fuzz
 
 # The specs mostly wait, so two suites run at a time, each with its own clusters.
-# A file of specs is in one of the two, whatever its name.
+# Each file of specs belongs to one suite.
 TARGET_SPECS = /(adopt|allow|between_targets|claim|content|copies|credentials|drain|hub_target|in_use|orphan|policy|provider|publish|restore|rights|workflows)[a-z_]*_test.go$$
 
 .PHONY: e2e-front-door e2e-targets test-others
@@ -79,12 +79,12 @@ test-others:
 	go test -timeout 40m -p 2 $$(go list ./... | grep -v /test/e2e$$)
 	@for module in $(TEST_MODULES); do echo "go test $$module"; (cd $$module && go test -timeout 40m ./...) || exit 1; done
 
-# As many inputs each as take a few seconds. What is built for it is all of what a
-# package imports, so only packages that import little are here.
+# Each target runs a few seconds. A fuzz build instruments all imports, so the list
+# has only packages with few imports.
 FUZZ = api/kinds:FuzzProject api/kinds:FuzzRewrite api/kinds:FuzzIntent api/workload/conversion:FuzzConversion
 INPUTS = 5000
 
-fuzz: toolchain ## Try made-up inputs on what reads other people's
+fuzz: toolchain ## Run the fuzz tests
 	@for it in $(FUZZ); do \
 		echo "go test ./$${it%:*} -fuzz $${it#*:}"; \
 		go test ./$${it%:*} -run '^$$' -fuzz "^$${it#*:}$$" -fuzztime $(INPUTS)x -fuzzminimizetime 5s || exit 1; \
@@ -105,7 +105,7 @@ generate: toolchain ## Regenerate deep copies, the schemas of the policies' inpu
 	$(TOOL) crd-ref-docs --source-path=api --config=test/docs/reference/api.yaml --renderer=markdown --output-path=docs/reference/api.md >/dev/null
 	go run ./test/docs/reference
 
-manifests: toolchain ## Regenerate CRDs, and what is derived from the registry of kinds: webhook rules, roles, docs
+manifests: toolchain ## Regenerate CRDs, and the webhook rules, roles and docs of the registry of kinds
 	go generate ./api/kinds
 	$(TOOL) controller-gen crd paths="./api/workload/...;./api/policy/..." output:crd:dir=config/crd/bases
 	$(TOOL) controller-gen crd paths=./api/compute/... output:crd:dir=config/crd/claims
@@ -124,8 +124,8 @@ lint: toolchain ## Run the linters, and check names and sizes
 	go run ./test/words
 	go run ./test/shape
 
-# Modules of ours, other than the root, that have tests.
+# Modules other than the root that have tests.
 TEST_MODULES = $(foreach module,$(dir $(wildcard test/*/go.mod)),$(if $(shell find $(module) -name '*_test.go'),$(module)))
 
-# A sum of all that differs from the last commit.
+# A checksum of all changes since the last commit.
 TREE = { git diff HEAD; git ls-files --others --exclude-standard -z | xargs -0 cat; } | cksum

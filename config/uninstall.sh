@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# uninstall.sh OVERLAY removes what config/OVERLAY installed from the cluster of
-# the current kubectl context. It refuses while Portico's resources exist, because
-# deleting their definitions deletes what runs on the targets.
+# uninstall.sh OVERLAY removes the objects of config/OVERLAY from the cluster of the
+# current kubectl context. It refuses while Portico's resources exist, because
+# deleting their definitions deletes the objects on the targets.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 overlay=${1:?usage: uninstall.sh OVERLAY}
@@ -10,9 +10,9 @@ claims=kubernetesclusters.compute.crossplane.io
 
 manifests=$("${kubectl[@]}" kustomize "config/$overlay")
 
-# left lists what is left: a count and a kind on each line. The target of a claim
-# does not count: Portico makes it again as long as the claim is bound. A cluster
-# that does not answer is a failure, and not an answer.
+# left lists the remaining resources: a count and a kind on each line. The target of a
+# claim does not count, because Portico creates it again while the claim is bound. A
+# cluster that does not answer is a failure.
 left() {
 	local kind defined objects
 	for kind in kubernetesapplicationresources kubernetesapplications kubernetestargets; do
@@ -40,7 +40,7 @@ END
 	exit 1
 }
 
-# without prints those documents of a YAML stream that are not a definition's.
+# without prints the documents of a YAML stream, except for definitions.
 without() {
 	awk -v name="  name: $1" '
 		function flush() { if (!skip) printf "%s", document; document = ""; skip = 0 }
@@ -50,7 +50,7 @@ without() {
 		END { flush() }'
 }
 
-# only prints those documents of a YAML stream that are of kinds, an expression.
+# only prints the documents of a YAML stream with kinds that match an expression.
 only() {
 	awk -v kinds="^kind: ($1)$" '
 		function flush() { if (take) printf "%s", document; document = ""; take = 0 }
@@ -65,8 +65,8 @@ delete() { "${kubectl[@]}" delete --ignore-not-found -f -; }
 found=$(left)
 [ -z "$found" ] || refuse "$found"
 
-# Portico stops first. From here on its webhooks let nothing in that would become
-# a resource, so what is counted now is final.
+# Portico stops first. From here on its webhooks refuse objects that would become
+# resources, so the count is final.
 only Deployment <<<"$manifests" | delete
 found=$(left)
 [ -z "$found" ] || refuse "$found

@@ -30,7 +30,7 @@ func (c *command) check() *cobra.Command {
 		Example: `  # All of a directory
   kubectl portico policy check policies/
 
-  # What kubectl would apply
+  # The manifests that kubectl would apply
   kubectl portico policy render policies/ | kubectl portico policy check -
 
   # Before an upgrade, with the plugin of the new release

@@ -27,7 +27,7 @@ func (c *command) eval() *cobra.Command {
   kubectl portico policy eval -f config/samples/wordpress.yaml --targets policies/scheduling/examples/data-residency/allowed.yaml \
     --policies policies/ --as ada --as-group shop --namespace shop
 
-  # What if every policy denied?
+  # All policies with action Deny
   kubectl portico policy eval -f config/samples/wordpress.yaml --action Deny -o json
 
   # On the cluster of your context

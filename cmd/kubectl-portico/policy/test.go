@@ -32,7 +32,7 @@ func (c *command) test() *cobra.Command {
 		Example: `  # All of a directory
   kubectl portico policy test policies/
 
-  # One policy, with every test's name and what it prints
+  # One policy, with the names and prints of its tests
   kubectl portico policy test policies/scheduling/spread.rego -v
 
   # For a build server

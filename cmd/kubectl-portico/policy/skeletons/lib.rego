@@ -1,9 +1,9 @@
 # METADATA
 # title: {{.Name}}
-# description: Say here what the library is for.
+# description: Describe the library here.
 package lib.{{.Name}}
 
 import rego.v2
 
-# has tells whether an object carries a label, whatever its value.
+# has tells whether an object has a label with any value.
 has(object, label) if object.metadata.labels[label]

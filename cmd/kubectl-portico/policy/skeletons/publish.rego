@@ -1,6 +1,6 @@
 # METADATA
 # title: {{.Name}}
-# description: Say here what the policy is for.
+# description: Describe the policy here.
 # custom:
 #   policy:
 #     action: Audit
