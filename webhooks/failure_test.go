@@ -10,10 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 )
@@ -196,6 +200,33 @@ func TestDeletion(t *testing.T) {
 				t.Errorf("%s answers %s with %t, %v, %q", path, operation, resp.Allowed, resp.Result, resp.Warnings)
 			}
 		}
+	}
+}
+
+func TestLogDecision(t *testing.T) {
+	patched := admission.Allowed("")
+	patched.Patches = []jsonpatch.JsonPatchOperation{jsonpatch.NewOperation("add", "/metadata/labels", nil)}
+	cases := map[string]struct {
+		response admission.Response
+		want     string
+	}{
+		"Unchanged": {admission.Allowed(""), `4 "Allowed an admission request without a change"`},
+		"Patched":   {patched, `2 "Allowed an admission request"`},
+		"Warned":    {admission.Allowed("").WithWarnings("a"), `2 "Allowed an admission request"`},
+		"Denied":    {admission.Denied("no"), `2 "Denied an admission request"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got string
+			logger := funcr.New(func(_, args string) {
+				_, got, _ = strings.Cut(args, `"level"=`)
+				got, _, _ = strings.Cut(got, ` "path"`)
+			}, funcr.Options{Verbosity: 4})
+			failureHandler{path: HoldPath}.log(logf.IntoContext(t.Context(), logger), tc.response)
+			if diff := cmp.Diff(strings.Replace(tc.want, ` "`, ` "msg"="`, 1), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 
