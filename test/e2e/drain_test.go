@@ -88,7 +88,7 @@ var _ = Describe("kubectl portico drain", func() {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		text, code := drains(namespace, "drain", "dev", "--timeout=8s")
-		Expect(text).To(And(ContainSubstring("application default: moves to target prod, "), ContainSubstring("web-deployment is not ready there yet"), ContainSubstring("the time is up: application default was on its way")))
+		Expect(text).To(And(ContainSubstring("application default: moves to target prod, "), ContainSubstring("web-deployment is not ready there yet"), ContainSubstring("the time is up: application default was moving off target dev")))
 		Expect(code).To(Equal(3))
 
 		By("interrupting the drain")
@@ -99,7 +99,7 @@ var _ = Describe("kubectl portico drain", func() {
 		Eventually(out).Should(gbytes.Say("is not ready there yet"))
 		Expect(cmd.Process.Signal(syscall.SIGINT)).To(Succeed())
 		Expect(exitCode(cmd.Wait())).To(Equal(130))
-		Expect(out).To(gbytes.Say("interrupted: application default was on its way"))
+		Expect(out).To(gbytes.Say("interrupted: application default was moving off target dev"))
 		Expect(names(dev, namespace, "pods")).To(HaveLen(2))
 
 		By("finishing the drain")
