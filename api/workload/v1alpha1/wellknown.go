@@ -302,12 +302,12 @@ const (
 	// ReasonFieldConflict says that another field manager owns fields of the object on
 	// the target.
 	ReasonFieldConflict = "FieldConflict"
-	// ReasonNotAllowed says that spec.allow of the target excludes the object.
+	// ReasonNotAllowed says that the target does not allow the object in spec.allow.
 	ReasonNotAllowed = "NotAllowed"
 	// ReasonUnknownKind says that the cluster does not have the kind.
 	ReasonUnknownKind = "UnknownKind"
-	// ReasonInvalidTemplate says that the template cannot be read, or that a setting of
-	// the object is malformed.
+	// ReasonInvalidTemplate says that the template cannot be read, or a setting of the
+	// object is malformed.
 	ReasonInvalidTemplate = "InvalidTemplate"
 	// ReasonApplying says that the object waits for another object that is sent first.
 	ReasonApplying = "Applying"
@@ -338,7 +338,7 @@ const (
 	// ReasonUnchanged says that the applied fields have not changed on the target.
 	ReasonUnchanged = "Unchanged"
 
-	// ReasonObserved says that status.observed holds the whole object.
+	// ReasonObserved says that the whole object is in status.observed.
 	ReasonObserved = "Observed"
 	// ReasonTooLarge says that the object is too large for the status.
 	ReasonTooLarge = "TooLarge"
@@ -377,7 +377,7 @@ const (
 	// ReasonTargetMisbehaves says that the target sends more than the limits allow.
 	ReasonTargetMisbehaves = "TargetMisbehaves"
 
-	// ReasonInvalidClusterRef says that spec.clusterRef is malformed.
+	// ReasonInvalidClusterRef says that the reference in spec.clusterRef is malformed.
 	ReasonInvalidClusterRef = "InvalidClusterRef"
 	// ReasonClusterMissing says that the managed cluster does not exist.
 	ReasonClusterMissing = "ClusterMissing"
@@ -398,8 +398,8 @@ const (
 	ReasonHubIdentityConflict = "HubIdentityConflict"
 	// ReasonLeaseHeld says that this hub holds its Lease on the target's cluster.
 	ReasonLeaseHeld = "LeaseHeld"
-	// ReasonNoLease says that the connection has no right to the Lease, or that its
-	// namespace does not exist.
+	// ReasonNoLease says that the connection has no right to the Lease, or the namespace
+	// of the Lease does not exist.
 	ReasonNoLease = "NoLease"
 
 	// ReasonCredentialCurrent says that the credential of the target is valid.
