@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"encoding/json"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,22 @@ func PodOf(object *unstructured.Unstructured) *unstructured.Unstructured {
 		}
 	}
 	return pod
+}
+
+// EqualPodTemplates tells whether two objects have the same Pod template, so that a change
+// from one to the other replaces no Pod. It compares JSON, in which the decoders of numbers
+// make no difference.
+func EqualPodTemplates(a, b *unstructured.Unstructured) bool {
+	template := func(object *unstructured.Unstructured) []byte {
+		value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template")
+		data, err := json.Marshal(value)
+		if err != nil {
+			return nil
+		}
+		return data
+	}
+	x, y := template(a), template(b)
+	return x != nil && y != nil && EqualJSON(x, y)
 }
 
 // podSpec returns the spec of an object's Pods, not a copy, or nil.

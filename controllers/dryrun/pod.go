@@ -30,7 +30,14 @@ func (r *Runner) createPod(ctx context.Context, s *scope) <-chan string {
 	connection, target, kind, name := s.connection, s.target.Name, s.desired.GetKind(), s.desired.GetName()
 	account := kinds.ServiceAccount(s.desired)
 	go func() {
-		err := connection.Create(ctx, pod, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
+		create := func() error {
+			return connection.Create(ctx, pod, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
+		}
+		err := create()
+		if rejectsPod(err) && policies.NeedsShared(s.resource, kinds.ServiceAccountKind, account) {
+			kinds.UseDefaultServiceAccount(pod) // the account of the Pod is sent before the object
+			err = create()
+		}
 		if !rejectsPod(err) || r.isSent(ctx, s, policies.ServiceAccountKey(account)) {
 			out <- ""
 			return

@@ -233,15 +233,23 @@ func (c *Controller) joinApplication(ctx context.Context, s *scope) error {
 
 // project makes the desired resource of the object.
 func (c *Controller) project(ctx context.Context, s *scope) error {
-	secrets, err := c.pullSecrets(ctx, s.native)
+	var found dependencies
+	var err error
+	if found.pullSecrets, err = c.pullSecrets(ctx, s.native); err != nil {
+		return err
+	}
+	if found.native, err = c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, found.pullSecrets); err != nil {
+		return err
+	}
+	current := &v1alpha1.KubernetesApplicationResource{}
+	exists, err := reconciler.Find(ctx, c.hub, resourceKey(s.native), current)
 	if err != nil {
 		return err
 	}
-	others, err := c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, secrets)
-	if err != nil {
-		return err
+	if !exists {
+		current = nil
 	}
-	s.desired, err = ResourceFor(c.kind, s.native, s.member.Application, s.app.Spec.TargetRef, secrets, others)
+	s.desired, err = resourceFor(c.kind, s.native, s.member.Application, s.app.Spec.TargetRef, found, current)
 	if err != nil {
 		return c.rejectNative(ctx, s.native, err)
 	}
