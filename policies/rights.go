@@ -106,13 +106,16 @@ func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []
 	}
 	for i, need := range resource.Spec.Dependencies {
 		if old != nil && slices.ContainsFunc(old.Spec.Dependencies, func(d v1alpha1.Dependency) bool {
-			return d.Kind == need.Kind && d.Name == need.Name && d.Native == need.Native && d.Shared == need.Shared
+			return d == need
 		}) {
 			continue
 		}
+		if need.RBAC || need.Kind == kinds.RoleKind || need.Kind == kinds.RoleBindingKind {
+			rights = append(rights, rightsToGrantRoles(field.NewPath("spec", "dependencies").Index(i), resource.Namespace, "sends Roles to a target")...)
+		}
 		rights = append(rights, Right{
 			Path: field.NewPath("spec", "dependencies").Index(i).Child("name"), Verb: "get",
-			Kind: corev1.SchemeGroupVersion.WithKind(need.Kind), Namespace: resource.Namespace, Name: need.Name,
+			Kind: kinds.DependencyKind(need.Kind), Namespace: resource.Namespace, Name: need.Name,
 		})
 	}
 	return uniqueRights(rights)
@@ -173,7 +176,7 @@ func rightsForPorticoMetadata(object, old metav1.Object, kind schema.GroupVersio
 
 func isNative(owner metav1.OwnerReference) bool {
 	gk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
-	return gk == serviceAccountKind.GroupKind() || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind().GroupKind() == gk })
+	return isShareable(gk) || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind().GroupKind() == gk })
 }
 
 // uniqueRights returns each right once.

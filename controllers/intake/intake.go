@@ -112,6 +112,7 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 		return fmt.Errorf("adding index %s: %w", serviceAccountIndex, err)
 	}
 	b = b.For(kinds.New(c.kind), builder.WithPredicates(intentChanged())).
+		Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(c.nativesIn), builder.WithPredicates(withRBACChanged())).
 		Watches(kinds.New(c.kind), c.orphaning.Handler()).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.usersOfServiceAccount), builder.WithPredicates(pullSecretsChanged()))
 	for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
@@ -203,8 +204,7 @@ func (c *Controller) ensureRemote(ctx context.Context, native *unstructured.Unst
 
 // findApplication finds the application of the object.
 func (c *Controller) findApplication(ctx context.Context, s *scope) error {
-	s.namespace = &metav1.PartialObjectMetadata{}
-	s.namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	s.namespace = namespaceMetadata()
 	if err := c.hub.Get(ctx, client.ObjectKey{Name: s.native.GetNamespace()}, s.namespace); err != nil {
 		return fmt.Errorf("reading namespace %s: %w", s.native.GetNamespace(), err)
 	}
@@ -233,7 +233,7 @@ func (c *Controller) joinApplication(ctx context.Context, s *scope) error {
 
 // project makes the desired resource of the object.
 func (c *Controller) project(ctx context.Context, s *scope) error {
-	var found dependencies
+	found := dependencies{rbac: policies.WithRBAC(s.native, s.namespace)}
 	var err error
 	if found.pullSecrets, err = c.pullSecrets(ctx, s.native); err != nil {
 		return err
