@@ -114,6 +114,7 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 	b = b.For(kinds.New(c.kind), builder.WithPredicates(intentChanged())).
 		Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(c.nativesIn), builder.WithPredicates(withRBACChanged())).
 		Watches(kinds.New(c.kind), c.orphaning.Handler()).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.dependentsOfSender), builder.WithPredicates(reconciler.TakenChanged())).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.usersOfServiceAccount), builder.WithPredicates(pullSecretsChanged()))
 	for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
 		b = b.Watches(kinds.CachedObject(content), handler.EnqueueRequestsFromMapFunc(c.dependentsOf(content)), builder.WithPredicates(scheduleLabelChanged()))
@@ -233,12 +234,8 @@ func (c *Controller) joinApplication(ctx context.Context, s *scope) error {
 
 // project makes the desired resource of the object.
 func (c *Controller) project(ctx context.Context, s *scope) error {
-	found := dependencies{rbac: policies.WithRBAC(s.native, s.namespace)}
-	var err error
-	if found.pullSecrets, err = c.pullSecrets(ctx, s.native); err != nil {
-		return err
-	}
-	if found.native, err = c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, found.pullSecrets); err != nil {
+	found, err := c.findDependencies(ctx, s)
+	if err != nil {
 		return err
 	}
 	current := &v1alpha1.KubernetesApplicationResource{}
@@ -254,6 +251,20 @@ func (c *Controller) project(ctx context.Context, s *scope) error {
 		return c.rejectNative(ctx, s.native, err)
 	}
 	return nil
+}
+
+// findDependencies finds the objects of the hub that the object needs.
+func (c *Controller) findDependencies(ctx context.Context, s *scope) (dependencies, error) {
+	found := dependencies{rbac: policies.WithRBAC(s.native, s.namespace)}
+	var err error
+	if found.pullSecrets, err = c.pullSecrets(ctx, s.native); err != nil {
+		return found, err
+	}
+	if found.native, err = c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, found.pullSecrets); err != nil {
+		return found, err
+	}
+	found.taken, err = c.findTaken(ctx, s.native, s.app.Spec.TargetRef, found.pullSecrets)
+	return found, err
 }
 
 // rejectNative emits the reason why an object cannot be sent. A retry would not help.
