@@ -47,7 +47,7 @@ func TestKinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !kind.Held(held) {
+			if IsSent(kind, held) && !kind.Held(held) {
 				t.Errorf("the hub must run nothing of a new object: %v", held.Object)
 			}
 			if changed := !cmp.Equal(remote.Object, held.Object); changed != kind.Properties().Held {
@@ -58,6 +58,9 @@ func TestKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			dropEmpty(released, "metadata", "annotations")
+			if kind.Properties().HeldAtCreation {
+				released = sample // validation refuses to remove the label, or intake ends the hold
+			}
 			if kind == (Service{}) { // its class is immutable, and validation refuses to remove the label
 				unstructured.RemoveNestedField(released.Object, classPath...)
 			}

@@ -12,3 +12,12 @@ package kinds
 // +kubebuilder:rbac:groups="",resources=secrets/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps/finalizers,verbs=update
+// +kubebuilder:rbac:groups="batch",resources=jobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups="batch",resources=jobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups="batch",resources=jobs/status,verbs=patch
+// +kubebuilder:rbac:groups="batch",resources=cronjobs,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="batch",resources=cronjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups="batch",resources=cronjobs/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch

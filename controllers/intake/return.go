@@ -56,25 +56,32 @@ func (c *Controller) getResource(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// startOnHub turns the held ReplicaSets of a Deployment back into ordinary ReplicaSets, and waits
-// until the Deployment is available on the hub.
+// startOnHub starts an object on the hub, and waits until it is available there.
 func (c *Controller) startOnHub(ctx context.Context, s *scope) error {
-	if c.kind != (kinds.Deployment{}) {
+	var available bool
+	var err error
+	switch c.kind {
+	case kinds.Deployment{}:
+		available, err = c.restoreReplicaSets(ctx, s.native)
+	case kinds.Pod{}:
+		available, err = c.startPod(ctx, s.native)
+	case kinds.Job{}:
+		return c.checkReturn(ctx, s.native)
+	default:
 		return nil
 	}
-	available, err := c.restoreReplicaSets(ctx, s.native)
 	if err != nil {
 		return err
 	}
 	key := client.ObjectKeyFromObject(s.native)
-	if !available { // no cache has the Deployment, so there is no event
-		ctrl.LoggerFrom(ctx).V(2).Info("Skipped deletion of resource", "reason", "the Deployment is not available on the hub")
+	if !available { // no cache has the object, so there is no event
+		ctrl.LoggerFrom(ctx).V(2).Info("Skipped deletion of resource", "reason", "the object is not available on the hub")
 		return reconciler.RequeueAfter(c.returnBackoff.When(key))
 	}
 	return nil
 }
 
-// restoreReplicaSets restores the ReplicaSets of a Deployment, and tells whether the
+// restoreReplicaSets turns the held ReplicaSets of a Deployment back into ordinary ones, and tells whether the
 // Deployment is available on the hub and has no held one left.
 func (c *Controller) restoreReplicaSets(ctx context.Context, native *unstructured.Unstructured) (bool, error) {
 	available := policies.ReadinessOf(native, "").IsReady()

@@ -69,6 +69,12 @@ func decide(object *metav1.PartialObjectMetadata, loadBalancer bool, optedIn tim
 	switch {
 	case object.DeletionTimestamp != nil, isAPIServer(object), !missed && !adopt:
 		return decision{}
+	case isHeldAtCreation(object) && metav1.GetControllerOfNoCopy(object) != nil:
+		return decision{} // its controller decides where it runs
+	case isHeldAtCreation(object):
+		return decision{Reason: v1alpha1.ReasonCannotMove, Warning: true, Note: fmt.Sprintf(
+			"runs on the hub, although namespace %s opts in: a %s cannot move after its creation; delete it and create it again, or label it %s=%s",
+			object.Namespace, object.Kind, v1alpha1.ScheduleLabel, v1alpha1.ScheduleLocal)}
 	case loadBalancer:
 		return decision{Reason: v1alpha1.ReasonCannotMove, Warning: true, Note: fmt.Sprintf(
 			"runs on the hub, although namespace %s opts in: a LoadBalancer cannot move between clusters, because its loadBalancerClass is immutable; "+
@@ -82,6 +88,12 @@ func decide(object *metav1.PartialObjectMetadata, loadBalancer bool, optedIn tim
 		"runs on the hub, although namespace %s opts in: it was created before the API server observed that; label it %[2]s=%[3]s to move it, or %[2]s=%[4]s to keep it here; "+
 			"annotate the namespace with %[5]s=true to move all its objects",
 		object.Namespace, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote, v1alpha1.ScheduleLocal, v1alpha1.AdoptExistingAnnotation)}
+}
+
+// isHeldAtCreation tells whether an object cannot move from the hub to a target.
+func isHeldAtCreation(object *metav1.PartialObjectMetadata) bool {
+	kind, known := kinds.For(object.GroupVersionKind())
+	return known && kind.Properties().HeldAtCreation
 }
 
 // isAPIServer tells whether an object is the Service of the hub's API server.

@@ -55,6 +55,9 @@ speak for a Deployment                              rbac      rbac      rbac    
 write a resource's status                           rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 read a resource                                     yes       yes       yes       yes       yes       yes       rbac      rbac
 send a Deployment to a target                       rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+send a Job to a target                              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+send a Pod to a target                              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+remove the gate of a Pod                            rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 write a Deployment's status                         rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 forge what Portico recorded of a Deployment         rbac      rbac      kept      rbac      kept      kept      rbac      rbac
 `
@@ -72,6 +75,7 @@ var _ = Describe("Rights", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
+		apply(namespace, bare())
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "other", "--from-file=kubeconfig="+userKubeconfig[dev.Name()])
 		apply("default", managedClusters)
 		DeferCleanup(func() { kubectl(hub, "delete", "crd", "gkeclusters.gcp.example.org") })
@@ -108,6 +112,8 @@ func (a attempt) answer(as client.Client) string {
 	case err == nil:
 		return "yes"
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), `admission webhook "workload.workload.crossplane.io" denied`):
+		return "portico"
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), `admission webhook "native.workload.crossplane.io" denied`):
 		return "portico"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'kinds-stay-where-they-are-judged"):
 		return "portico"
@@ -226,9 +232,11 @@ func attempts(ctx context.Context, namespace string) []attempt {
 	}, kept: func() bool { return forged.GetAnnotations()["workload.crossplane.io/intent"] == before }}
 
 	deployment := object("%s", web("name: web\n  labels", "name: new\n  labels"))
-	send := attempt{what: "send a Deployment to a target", try: func(as client.Client) error {
-		return as.Create(ctx, deployment.DeepCopy(), client.DryRunAll)
-	}}
+	send := func(what string, native *unstructured.Unstructured) attempt {
+		return attempt{what: what, try: func(as client.Client) error {
+			return as.Create(ctx, native.DeepCopy(), client.DryRunAll)
+		}}
+	}
 	return []attempt{
 		create("create a target with a Secret", newTarget, "", "connectionSecretRef: {name: other}"),
 		create("create a target with a cluster", newTarget, "", clusterRef("GKECluster", "dev-cluster")),
@@ -260,7 +268,10 @@ func attempts(ctx context.Context, namespace string) []attempt {
 		create("speak for a Deployment", newKAR, fmt.Sprintf(", ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: %s, controller: true}]", uid), "v1", "ConfigMap", "", ""),
 		status("write a resource's status", kar, "web-deployment"),
 		read("read a resource", kar, "web-deployment"),
-		send,
+		send("send a Deployment to a target", deployment),
+		send("send a Job to a target", object("%s", load("name: load\n  labels", "name: new\n  labels"))),
+		send("send a Pod to a target", object("%s", bare("name: smoke\n  labels", "name: new\n  labels"))),
+		patch("remove the gate of a Pod", `{apiVersion: v1, kind: Pod, metadata: {name: %s}}`, "smoke", `{"spec": {"schedulingGates": null}}`),
 		status("write a Deployment's status", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}}`, "web"),
 		forge,
 	}

@@ -60,8 +60,14 @@ var _ = Describe("An idle system", func() {
 		}
 		rolledOut(namespace, "web")
 		rolledOut(namespace, "web-19")
+		apply(namespace, load())
+		apply(namespace, load("name: load\n  labels", "name: runs\n  labels", "load:1", "load:does-not-exist"))
+		apply(namespace, cronJob("\"* * * * *\"", "\"@yearly\""))
+		apply(namespace, bare())
+		kubectl(hub, "-n", namespace, "wait", "--for=condition=complete", "job/load", "--timeout=60s")
+		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "pod/smoke", "--timeout=60s")
 		version := func() string {
-			return get(hub, namespace, "deployment,service,secret,configmap,kar,ka,kt,policy", ".items[*].metadata.resourceVersion")
+			return get(hub, namespace, "deployment,service,secret,configmap,job,cronjob,pod,kar,ka,kt,policy", ".items[*].metadata.resourceVersion")
 		}
 		shadows := func() string { return get(hub, namespace, "replicaset", ".items[*].status") }
 		before, statuses := settled(version), settled(shadows)

@@ -135,7 +135,7 @@ func newNamespace(targets ...*cluster.Cluster) string {
 		publish(namespace, target)
 	}
 	DeferCleanup(func() {
-		kubectl(hub, "-n", namespace, "delete", "deployment,service", "--all", "--timeout=60s")
+		kubectl(hub, "-n", namespace, "delete", "cronjob,job,pod,deployment,service", "--all", "--timeout=60s")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 		kubectl(hub, "delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
 	})
