@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -129,12 +128,12 @@ type scope struct {
 // Reconcile makes the application's resources, places them, and summarizes them.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	app := &v1alpha2.KubernetesApplication{}
-	switch err := c.hub.Get(ctx, req.NamespacedName, app); {
-	case apierrors.IsNotFound(err):
+	switch exists, err := reconciler.Find(ctx, c.hub, req.NamespacedName, app); {
+	case err != nil:
+		return reconcile.Result{}, err
+	case !exists:
 		c.orphaning.ForgetGone(req.NamespacedName)
 		return reconcile.Result{}, nil
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reading application %s: %w", req, err)
 	}
 	ctx = reconciler.WithLogValues(ctx, "application", klog.KObj(app))
 	if app.Spec.TargetRef != nil {

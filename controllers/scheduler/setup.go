@@ -65,9 +65,9 @@ type applications struct{ scheduler }
 // Reconcile schedules one application.
 func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	app := &v1alpha2.KubernetesApplication{}
-	if err := a.hub.Get(ctx, req.NamespacedName, app); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("reading application %s: %w", req, err)
-	} else if err != nil || app.DeletionTimestamp != nil {
+	if exists, err := reconciler.Find(ctx, a.hub, req.NamespacedName, app); err != nil {
+		return reconcile.Result{}, err
+	} else if !exists || app.DeletionTimestamp != nil {
 		a.reviews.Forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -80,9 +80,9 @@ type resources struct{ scheduler }
 // Reconcile schedules one resource.
 func (r *resources) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	read := &v1alpha1.KubernetesApplicationResource{}
-	if err := r.hub.Get(ctx, req.NamespacedName, read); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("reading resource %s: %w", req, err)
-	} else if err != nil || !isUnscheduled(read) {
+	if exists, err := reconciler.Find(ctx, r.hub, req.NamespacedName, read); err != nil {
+		return reconcile.Result{}, err
+	} else if !exists || !isUnscheduled(read) {
 		r.reviews.Forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
