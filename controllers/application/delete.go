@@ -20,9 +20,7 @@ import (
 // deleteResources deletes the resources that the application made, and keeps the
 // application until all of them are gone. Its status names the resources it waits for.
 func (c *Controller) deleteResources(ctx context.Context, s *scope) error {
-	key := client.ObjectKeyFromObject(s.app)
 	if !controllerutil.ContainsFinalizer(s.app, v1alpha1.TemplatesFinalizer) {
-		c.orphaning.Forget(key, s.app.UID)
 		return nil
 	}
 	owned, err := c.listTemplatedResources(ctx, s.app)
@@ -30,10 +28,9 @@ func (c *Controller) deleteResources(ctx context.Context, s *scope) error {
 		return err
 	}
 	if len(owned) == 0 {
-		c.orphaning.Forget(key, s.app.UID)
 		return c.writer.RemoveFinalizer(ctx, s.app, v1alpha1.TemplatesFinalizer)
 	}
-	if uid, ok := c.orphaning.UID(key); ok && uid == s.app.UID {
+	if uid, ok := c.orphaning.UID(client.ObjectKeyFromObject(s.app)); ok && uid == s.app.UID {
 		return c.removeOwner(ctx, s.app, owned)
 	}
 	propagation := metav1.DeletePropagationBackground
