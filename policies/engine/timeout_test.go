@@ -4,47 +4,52 @@ import (
 	"context"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// busy overloads the machine during the test.
-func busy(t *testing.T) {
-	stop := make(chan struct{})
-	var load sync.WaitGroup
-	for range 16 * runtime.GOMAXPROCS(0) {
-		load.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		})
-	}
-	t.Cleanup(func() { close(stop); load.Wait() })
-}
+// waiting is a policy that evaluates as soon as the option Print returns.
+const waiting = "deny contains {\"code\": \"A\", \"msg\": \"no\"} if { print(\"waits\"); true }\n"
 
-// someWork takes a few times as long as a usual decision.
-const someWork = "squares := {x | some i, _ in split(sprintf(\"%100d\", [0]), \" \"); some j, _ in split(sprintf(\"%100d\", [0]), \" \"); x := (i * 100) + j}\n\n"
+type writer func()
+
+func (w writer) Write(text []byte) (int, error) { w(); return len(text), nil }
 
 // TestBusyMachine: waiting for a busy machine does not count as time of a policy.
 func TestBusyMachine(t *testing.T) {
 	if threadCPUTime(currentThreadID()) == 0 {
 		t.Fatal("the CPU time of a thread cannot be read")
 	}
-	e := New(Options{Timeout: time.Second})
-	apply(t, e, policy("innocent", someWork+"deny contains {\"code\": \"A\", \"msg\": \"no\"} if count(squares) > 1\n"))
-	busy(t)
+	if runtime.GOOS != "linux" {
+		t.Log("the clock on the wall stands in")
+		return
+	}
+	t.Parallel() // the elapsed time ends it only at a multiple
+	const timeout = 2 * time.Second
+	e := New(Options{Timeout: timeout, Print: writer(func() { time.Sleep(timeout + timeout/4) })})
+	apply(t, e, policy("innocent", waiting))
+	started := time.Now()
 	d := e.Decide(context.Background(), scheduling())
 	if diff := cmp.Diff([]string{"innocent:A"}, codes(d)); diff != "" {
-		t.Errorf("after %v: %s", d.Evaluations[0].Duration, diff)
+		t.Error(diff)
 	}
-	t.Logf("answered after %v", d.Evaluations[0].Duration)
+	if took := time.Since(started); took < timeout {
+		t.Errorf("the policy waited %s, and was to wait longer than %s", took, timeout)
+	}
+}
+
+// TestNoProcessor: the elapsed time bounds an evaluation that gets no processor time.
+func TestNoProcessor(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	e := New(Options{Timeout: 50 * time.Millisecond, Print: writer(func() { <-end })})
+	apply(t, e, policy("innocent", waiting))
+	if diff := cmp.Diff([]string{"innocent:" + CodePolicyTimeout}, codes(e.Decide(context.Background(), scheduling()))); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestStopwatch: a sleeping thread uses no processor time.
