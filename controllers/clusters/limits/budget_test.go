@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -42,25 +44,60 @@ func TestTotalCacheBytes(t *testing.T) {
 	}
 }
 
+// pipes is a listener with connections in memory. The time of a synctest bubble advances
+// while goroutines wait for such connections.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, ok := <-p; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// transportTo returns a transport to a server with a handler.
+func transportTo(t *testing.T, handler http.HandlerFunc) http.RoundTripper {
+	listener := make(pipes)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		listener <- server
+		return client, nil
+	}}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		_ = server.Close() // no request is open
+		<-done
+	})
+	return transport
+}
+
 // TestLargeResponses: large responses wait for their turn. Small responses do not wait.
 // A page that would wait is requested again with fewer objects. No target exceeds a
 // limit by the delay.
-func TestLargeResponses(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func TestLargeResponses(t *testing.T) { synctest.Test(t, testLargeResponses) }
+
+func testLargeResponses(t *testing.T) {
+	const endpoint = "http://target.example.org"
+	transport := transportTo(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		size := 100
 		if r.URL.Query().Get("large") != "" {
 			size = largeResponse + 1<<20
 		}
 		_, _ = fmt.Fprintf(w, `{"items":[%q]}`, strings.Repeat("x", size))
-	}))
-	defer server.Close()
+	})
 	limits := Limits{ResponseBytes: 4 * largeResponse, ResponseTime: 2 * time.Second}
 	budget := NewBudget(limits)
 	g := NewLimiter(limits, budget)
-	client := &http.Client{Transport: g.Wrap(server.URL)(http.DefaultTransport)}
+	client := &http.Client{Transport: g.Wrap(endpoint)(transport)}
 	read := func(ctx context.Context, query string) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/configmaps"+query, nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/api/v1/configmaps"+query, nil)
 		if err != nil {
 			return err
 		}
@@ -69,14 +106,8 @@ func TestLargeResponses(t *testing.T) {
 			return err
 		}
 		defer response.Body.Close()
-		for buffer := make([]byte, 1<<20); ; {
-			if _, err := response.Body.Read(buffer); err != nil {
-				if err.Error() == "EOF" {
-					return nil
-				}
-				return err
-			}
-		}
+		_, err = io.CopyBuffer(io.Discard, response.Body, make([]byte, 1<<20))
+		return err
 	}
 
 	turns := make([]*turn, maxLargeResponses)
