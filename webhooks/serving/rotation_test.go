@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,7 +46,7 @@ func TestRotation(t *testing.T) {
 
 	t.Run("Embedded", func(t *testing.T) {
 		options := Options{Namespace: namespace, Names: []string{"127.0.0.1", "portico-webhook.portico-system.svc"},
-			LeafDuration: 3 * time.Second, CADuration: time.Hour}
+			LeafDuration: 9 * time.Second, CADuration: time.Hour} // the last third is for a busy machine
 		h := serve(t, cfg, cluster, map[string]string{"cert-manager.io/inject-ca-from-secret": namespace + "/" + DefaultCASecret}, options)
 		replica := run(t, cfg, options) // it has the same CA, and every replica injects the CA
 		h.await(t, "the other replica", func() bool { return replica.Ready(nil) == nil })
@@ -55,11 +56,13 @@ func TestRotation(t *testing.T) {
 			for range 3 {
 				before := h.issuer(t)
 				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: DefaultCASecret}}
-				if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
-					t.Fatal(err)
-				}
-				secret.Data = nil // then the source makes a new CA
-				if err := cluster.Update(t.Context(), secret); err != nil {
+				if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+					if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+						return err
+					}
+					secret.Data = nil // then the source makes a new CA
+					return cluster.Update(t.Context(), secret)
+				}); err != nil {
 					t.Fatal(err)
 				}
 				h.await(t, "a leaf of the new CA", func() bool { return h.issuer(t) != before })
