@@ -353,7 +353,7 @@ func listPods(t *testing.T, client kubernetes.Interface, namespace string) []cor
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
 	err := done()
-	for deadline := time.Now().Add(30 * time.Second); err != nil; err = done() {
+	for deadline := time.Now().Add(2 * time.Minute); err != nil; err = done() {
 		if time.Now().After(deadline) {
 			t.Fatalf("waiting until %s: %v", what, err)
 		}

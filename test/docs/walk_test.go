@@ -17,6 +17,10 @@ import (
 // timeout is the limit on one command, and on the wait for its output.
 const timeout = time.Minute
 
+// cacheDelay is the time until the API server selects webhooks by the new labels of a
+// namespace. A reader takes longer for the next command.
+const cacheDelay = 2 * time.Second
+
 // reader follows a page in a directory that looks like a clone of the repository. The
 // directory has a demo of its own.
 type reader struct {
@@ -80,6 +84,9 @@ func (r *reader) follow(t *testing.T, c command) {
 			problem = "prints something else than is shown"
 		}
 		if problem == "" {
+			if strings.Contains(c.text, " label namespace ") {
+				time.Sleep(cacheDelay)
+			}
 			return
 		}
 		if !c.isReadOnly() || time.Since(started) > timeout {

@@ -98,7 +98,8 @@ func TestFence(t *testing.T) {
 		renewed, err = api.CoordinationV1().Leases("leases").Get(t.Context(), "portico-hub-1", metav1.GetOptions{})
 		return err == nil && renewed.ResourceVersion != before.ResourceVersion, ""
 	})
-	if apart := renewed.Spec.RenewTime.Sub(before.Spec.RenewTime.Time); apart < fence.RenewInterval {
+	// A connection that is reachable again brings the renewal forward, by half at most.
+	if apart := renewed.Spec.RenewTime.Sub(before.Spec.RenewTime.Time); apart < fence.RenewInterval/2 {
 		t.Errorf("the Lease was written twice within %s, of %s", apart, fence.RenewInterval.Round(time.Second))
 	}
 }

@@ -27,7 +27,7 @@ import (
 type counter struct {
 	mu sync.Mutex
 	// objects is the number of ConfigMaps in responses to lists and watches, and watches
-	// is the number of watches.
+	// is the number of watches that succeeded.
 	objects, watches int
 }
 
@@ -41,7 +41,7 @@ func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if request.URL.Path == "/api/v1/configmaps" {
-		if request.URL.Query().Get("watch") != "" {
+		if request.URL.Query().Get("watch") != "" && err == nil && response.StatusCode == http.StatusOK {
 			c.watches++
 		}
 		if err == nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -65,11 +66,13 @@ func TestVersionDropped(t *testing.T) {
 		w.synced(t, namespace, name, v1alpha1.ReasonApplied, nil)
 	}
 
-	must(t, w.Get(ctx, client.ObjectKeyFromObject(definition), definition))
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	versions[0].(map[string]any)["served"] = false
-	must(t, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"))
-	must(t, w.Update(ctx, definition))
+	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the API server writes its status
+		must(t, w.Get(ctx, client.ObjectKeyFromObject(definition), definition))
+		versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		versions[0].(map[string]any)["served"] = false
+		must(t, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"))
+		return w.Update(ctx, definition)
+	}))
 	eventually(t, "v1beta1 to be gone", func() (bool, string) {
 		_, err := w.api.Discovery().ServerResourcesForGroupVersion("versions.example.org/v1beta1")
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
