@@ -75,6 +75,8 @@ func (c *Cluster) args(component Component) []string {
 			// The Pods keep their nodes while the API server is paused.
 			"--node-monitor-grace-period=10m",
 			"--kube-api-qps=100", "--kube-api-burst=200",
+			// Tests wait for autoscalers.
+			"--horizontal-pod-autoscaler-sync-period=1s",
 		}
 	case Scheduler:
 		return []string{kubeconfig, "--leader-elect=false", "--secure-port=0"}
