@@ -23,7 +23,7 @@ func exists(manifest string) {
 	GinkgoHelper()
 	r := run(dev, manifest, "create", "-f", "-")
 	Expect(r.failed).NotTo(HaveOccurred(), r.err)
-	DeferCleanup(func() { run(dev, manifest, "delete", "--ignore-not-found", "-f", "-") })
+	DeferCleanup(func() { run(dev, manifest, "delete", "--wait=false", "--ignore-not-found", "-f", "-") })
 }
 
 // annotated sets or removes an annotation of Portico on an object.
@@ -36,7 +36,6 @@ var _ = Describe("An existing object on the target", func() {
 	var namespace string
 	BeforeEach(func() {
 		namespace = newNamespace(dev)
-		forget(namespace)
 		there(dev, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
 	})
 	synced := func(resource, field string) func() string {

@@ -11,7 +11,7 @@ import (
 // allow sets a target's spec.allow, as JSON.
 func allow(namespace, target, allowance string) {
 	GinkgoHelper()
-	kubectl(hub, "-n", namespace, "patch", "kt", target, "--type=merge", "-p", `{"spec":{"allow":`+allowance+`}}`)
+	configure(namespace, target, `{"allow": `+allowance+`}`)
 }
 
 // sends returns a resource without an application that sends an object.
@@ -137,7 +137,7 @@ var _ = Describe("A target with taints", func() {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		taint := func(taints string) {
-			kubectl(hub, "-n", namespace, "patch", "kt", "dev", "--type=merge", "-p", `{"spec":{"taints":`+taints+`}}`)
+			configure(namespace, "dev", `{"taints": `+taints+`}`)
 		}
 		taint(`[{"key":"gpu","value":"a100","effect":"NoSchedule"},{"key":"spot","effect":"NoExecute"}]`)
 		other := func(edits ...string) string {

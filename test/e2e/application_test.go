@@ -68,13 +68,8 @@ spec:
 // admit allows cluster-scoped objects on a target.
 func admit(namespace, target string) {
 	GinkgoHelper()
-	kubectl(hub, "-n", namespace, "patch", "kt", target, "--type=merge", "-p", `{"spec": {"allow": {"kinds": [
-		{"group": "*", "kind": "*"}, {"group": "", "kind": "Namespace"}, {"group": "apiextensions.k8s.io", "kind": "CustomResourceDefinition"}]}}}`)
-}
-
-// forget deletes a namespace's applications after the spec, before the namespace.
-func forget(namespace string) {
-	DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "ka,kar", "--all", "--timeout=60s") })
+	allow(namespace, target, `{"kinds": [
+		{"group": "*", "kind": "*"}, {"group": "", "kind": "Namespace"}, {"group": "apiextensions.k8s.io", "kind": "CustomResourceDefinition"}]}`)
 }
 
 var _ = Describe("A KubernetesApplication", func() {
@@ -84,7 +79,6 @@ var _ = Describe("A KubernetesApplication", func() {
 
 	It("creates the objects of all templates on the target, and deletes them", func() {
 		namespace := newNamespace(dev)
-		forget(namespace)
 		admit(namespace, "dev")
 		space := namespace + "-demo"
 		apply(namespace, demo(space))
@@ -97,12 +91,12 @@ var _ = Describe("A KubernetesApplication", func() {
 		kubectl(hub, "-n", namespace, "wait", "ka/demo", "--for=condition=Ready", "--timeout=60s")
 		Expect(get(dev, space, "deployment/web", ".status.readyReplicas")).To(Equal("1"))
 		Expect(get(hub, namespace, "kar/demo-deployment", ".status.remote.readyReplicas")).To(Equal("1"))
-		Expect(get(dev, space, "thing/one", ".size")).To(Equal("1"))
+		Expect(get(dev, space, "thing."+space+".example.org/one", ".size")).To(Equal("1"))
 		Expect(get(dev, "default", "configmap/"+space+"-settings", ".data.colour")).To(Equal("blue"))
 		Expect(get(hub, namespace, "kar/demo-things", ".metadata.ownerReferences[0].name")).To(Equal("demo"))
 
 		By("changing, adding and removing templates")
-		before := get(dev, space, "thing/one", ".metadata.resourceVersion")
+		before := get(dev, space, "thing."+space+".example.org/one", ".metadata.resourceVersion")
 		changed := demo(space, "nginx:1", "nginx:2", ", tier: front", "", "demo-settings", "demo-extras")
 		apply(namespace, strings.Replace(changed, space+"-settings", space+"-extras", 1))
 		Eventually(row(namespace)).Should(MatchRegexp(`^demo\s+dev\s+Submitted\s+5\s+5\s*$`))
@@ -114,7 +108,7 @@ var _ = Describe("A KubernetesApplication", func() {
 		Expect(get(hub, namespace, "kar/demo-deployment", ".metadata.labels.tier")).To(BeEmpty())
 		Eventually(func() string { return get(dev, "default", "configmap/"+space+"-extras", ".data.colour") }).Should(Equal("blue"))
 		Eventually(func() []string { return names(dev, "default", "configmap") }).ShouldNot(ContainElement(HaveSuffix("/" + space + "-settings")))
-		Expect(get(dev, space, "thing/one", ".metadata.resourceVersion")).To(Equal(before), "an unchanged object was written")
+		Expect(get(dev, space, "thing."+space+".example.org/one", ".metadata.resourceVersion")).To(Equal(before), "what did not change was written")
 
 		By("refusing another object in a template")
 		r := run(hub, strings.Replace(changed, "name: one", "name: two", 1), "-n", namespace, "apply", "-f", "-")
@@ -130,7 +124,6 @@ var _ = Describe("A KubernetesApplication", func() {
 
 	It("counts its templates without a target", func() {
 		namespace := newNamespace()
-		forget(namespace)
 		apply(namespace, demo(namespace+"-demo"))
 		Eventually(row(namespace)).Should(MatchRegexp(`^demo\s+Pending\s+5\s+0\s*$`))
 		Expect(condition(namespace, "ka/demo", "Scheduled", "reason")).To(Equal("NoMatchingTarget"))
@@ -139,7 +132,6 @@ var _ = Describe("A KubernetesApplication", func() {
 
 	It("reports the rejected templates with the reasons, and applies the others", func() {
 		namespace := newNamespace(dev)
-		forget(namespace)
 		admit(namespace, "dev")
 		apply(namespace, `
 apiVersion: workload.crossplane.io/v1alpha1
@@ -167,7 +159,6 @@ spec:
 
 	It("does not change a resource of another application", func() {
 		namespace := newNamespace(dev)
-		forget(namespace)
 		space := namespace + "-demo"
 		settings := func(name, colour string) string {
 			return strings.NewReplacer("NAME", name, "SPACE", space, "COLOUR", colour).Replace(`

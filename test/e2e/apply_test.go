@@ -57,7 +57,7 @@ var _ = Describe("Applying a labelled Deployment", func() {
 		Expect(apply(namespace, web()).out).To(ContainSubstring("unchanged"))
 		apply(namespace, web(), "--server-side", "--force-conflicts")
 		Expect(run(hub, web(), "-n", namespace, "replace", "-f", "-").failed).NotTo(HaveOccurred())
-		Consistently(func() []string { writes, _ := requests(dev, namespace, began); return writes }).Should(BeEmpty())
+		Consistently(func() []string { return writesOfPortico(dev, namespace, began) }).Should(BeEmpty())
 	})
 
 	It("creates no objects in a server-side dry run", func() {

@@ -17,7 +17,7 @@ const moveFrom = "workload.crossplane.io/move-from=dev"
 var _ = Describe("Moving an application between targets", func() {
 	It("keeps capacity and counts, and leaves no objects behind", func() {
 		namespace := newNamespace(dev, prod)
-		kubectl(hub, "-n", namespace, "patch", "kt", "prod", "--type=merge", "-p", `{"spec":{"unschedulable":true}}`)
+		configure(namespace, "prod", `{"unschedulable": true}`)
 		apply(namespace, web())
 		apply(namespace, service("  ports: [{port: 80}]"))
 		rolledOut(namespace, "web")
@@ -33,7 +33,7 @@ var _ = Describe("Moving an application between targets", func() {
 		By("moving when a target matches")
 		stop := capacity(namespace, dev, prod)
 		fewest := counts(namespace)
-		kubectl(hub, "-n", namespace, "patch", "kt", "prod", "--type=merge", "-p", `{"spec":{"unschedulable":false}}`)
+		configure(namespace, "prod", `{"unschedulable": false}`)
 		Eventually(func() []string { return names(dev, namespace, "deployment,service,pods") }).Should(BeEmpty())
 		Eventually(func() string { return get(hub, namespace, "kar", ".items[*].spec.leavingTargetRef") }).Should(BeEmpty())
 		Expect(stop()).To(BeNumerically(">=", 2))

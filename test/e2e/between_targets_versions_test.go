@@ -56,7 +56,6 @@ var _ = Describe("Moving off a target that dropped an API version", func() {
 		served := func(on *cluster.Cluster, version string) func() bool {
 			return func() bool { return run(on, "", "get", "--raw", "/apis/"+group+"/"+version).failed == nil }
 		}
-		forget(namespace)
 		for _, each := range []*cluster.Cluster{dev, prod} {
 			DeferCleanup(func() { run(each, "", "delete", "crd", "rivers."+group, "--ignore-not-found") })
 		}
@@ -65,12 +64,12 @@ var _ = Describe("Moving off a target that dropped an API version", func() {
 		for _, each := range []*cluster.Cluster{dev, prod} {
 			Eventually(served(each, "v1beta1")).Should(BeTrue())
 		}
-		kubectl(hub, "-n", namespace, "patch", "kt", "prod", "--type=merge", "-p", `{"spec":{"unschedulable":true}}`)
+		configure(namespace, "prod", `{"unschedulable": true}`)
 		for _, name := range []string{"one", "two"} {
 			apply(namespace, river(namespace, name, group))
 			Eventually(func() string { return condition(namespace, "kar/"+name, "Synced", "reason") }).Should(Equal("Applied"), name)
 		}
-		kubectl(hub, "-n", namespace, "patch", "kt", "prod", "--type=merge", "-p", `{"spec":{"unschedulable":false}}`)
+		configure(namespace, "prod", `{"unschedulable": false}`)
 		move := func(name string) {
 			GinkgoHelper()
 			kubectl(hub, "-n", namespace, "annotate", "kar", name, moveFrom)

@@ -17,15 +17,7 @@ const (
 	notRemote = "workload.crossplane.io/schedule-"
 )
 
-// forContent creates a namespace, and deletes its remote content after the spec.
-func forContent(targets ...*cluster.Cluster) string {
-	GinkgoHelper()
-	namespace := newNamespace(targets...)
-	DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "secret,configmap", "-l", isRemote) })
-	return namespace
-}
-
-// createRemoteContent creates a Secret and a ConfigMap that needy needs.
+// createRemoteContent are a Secret and a ConfigMap that needy needs.
 func createRemoteContent(namespace string) {
 	GinkgoHelper()
 	apply(namespace, `
@@ -41,20 +33,13 @@ data: {mode: fast}
 `)
 }
 
-// eventsOf returns the events of an object. kubectl describe does not print them for
-// its kind.
-func eventsOf(namespace, object string) string {
-	GinkgoHelper()
-	return kubectl(hub, "-n", namespace, "events", "--for", object)
-}
-
 var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 	pods := func(c *cluster.Cluster, namespace string) func() string {
 		return func() string { return get(c, namespace, "deployment/web", ".spec.template.spec") }
 	}
 
 	It("keep their names on the target, and references to them stay", func() {
-		namespace := forContent(dev)
+		namespace := newNamespace(dev)
 		registry(namespace)
 		createRemoteContent(namespace)
 		apply(namespace, needy())
@@ -87,8 +72,8 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 		By("reverting a manual change on the target")
 		kubectl(dev, "-n", namespace, "patch", "secret", "sql", "-p", `{"data": {"password": "eA=="}}`)
 		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data.password") }).Should(Equal("c2Vjb25k"))
-		Eventually(func() string { return eventsOf(namespace, "secret/sql") }).Should(And(ContainSubstring("DriftReverted"), ContainSubstring(".data.password")))
-		Expect(eventsOf(namespace, "secret/sql")).NotTo(Or(ContainSubstring("c2Vjb25k"), ContainSubstring("second")))
+		Eventually(func() string { return events(namespace, "secret/sql") }).Should(And(ContainSubstring("DriftReverted"), ContainSubstring(".data.password")))
+		Expect(events(namespace, "secret/sql")).NotTo(Or(ContainSubstring("c2Vjb25k"), ContainSubstring("second")))
 
 		By("replacing Pods that read the data at start, with the annotation")
 		const environment = `.spec.template.metadata.annotations.workload\.crossplane\.io/environment`
@@ -120,7 +105,7 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 	})
 
 	It("go where their application goes, and are copied to other targets", func() {
-		namespace := forContent(dev, prod)
+		namespace := newNamespace(dev, prod)
 		registry(namespace)
 		createRemoteContent(namespace)
 		apply(namespace, needy())
@@ -143,7 +128,7 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 	})
 
 	It("are waited for, and do not replace existing objects", func() {
-		namespace := forContent(dev)
+		namespace := newNamespace(dev)
 		registry(namespace)
 		kubectl(dev, "create", "namespace", namespace)
 		kubectl(dev, "-n", namespace, "create", "secret", "generic", "sql", "--from-literal=theirs=1")
@@ -153,7 +138,7 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 		apply(namespace, needy())
 		const why = "Secret sql exists on target dev and belongs to an unknown owner; it was not changed"
 		Eventually(func() string { return condition(namespace, "kar/sql-secret", "Synced", "message") }).Should(ContainSubstring(why))
-		Eventually(func() string { return eventsOf(namespace, "secret/sql") }).Should(ContainSubstring("OwnershipConflict"))
+		Eventually(func() string { return events(namespace, "secret/sql") }).Should(ContainSubstring("OwnershipConflict"))
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "SecretsReady", "message") }).Should(And(
 			ContainSubstring("Secret sql has a resource of its own, which failed"), ContainSubstring(why)))
 		Expect(names(dev, namespace, "deployment")).To(BeEmpty())
@@ -161,7 +146,8 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 
 		By("sending the data when the name is free")
 		kubectl(dev, "-n", namespace, "delete", "secret", "sql")
-		Eventually(func() []string { return names(dev, namespace, "deployment") }, "90s").ShouldNot(BeEmpty())
+		reconcile(hub, namespace, "sql-secret")
+		Eventually(func() []string { return names(dev, namespace, "deployment") }).ShouldNot(BeEmpty())
 		rolledOut(namespace, "web")
 
 		By("staying on the target with orphan deletion")
@@ -172,7 +158,7 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 	})
 
 	It("may be immutable and be created again", func() {
-		namespace := forContent(dev)
+		namespace := newNamespace(dev)
 		secret := func(kind, password string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {name: sql, labels: {workload.crossplane.io/schedule: remote}}, type: ` + kind + `, immutable: true, stringData: {password: ` + password + `}}`
 		}
@@ -187,7 +173,7 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 	})
 
 	It("are not sent if they are credentials of the hub or a target, or if a user forges a resource", func() {
-		namespace := forContent(dev)
+		namespace := newNamespace(dev)
 		createRemoteContent(namespace)
 		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
 		r := run(hub, `{apiVersion: v1, kind: Secret, metadata: {name: token, annotations: {kubernetes.io/service-account.name: builder}, labels: {workload.crossplane.io/schedule: remote}}, type: kubernetes.io/service-account-token}`,
@@ -217,9 +203,9 @@ spec:
 		Expect(run(hub, forged("stolen", "{apiVersion: v1, kind: Secret, metadata: {name: stolen, namespace: default}}"), "-n", namespace, "create", "-f", "-").err).To(And(
 			ContainSubstring("whose resource is named sql-secret"), ContainSubstring("has to be Secret sql in namespace "+namespace)))
 		kubectl(hub, "-n", namespace, "create", "rolebinding", "eve", "--clusterrole=portico-admin", "--user=eve")
-		Eventually(func() string { // the API server knows the role a moment later
-			return run(hub, forged("mine", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "-n", namespace, "create", "--as=eve", "-f", "-").err
-		}).Should(ContainSubstring("only Portico makes the resource of Secret sql"))
+		may("eve", namespace, "create", "kar")
+		Expect(run(hub, forged("mine", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "-n", namespace, "create", "--as=eve", "-f", "-").err).To(
+			ContainSubstring("only Portico makes the resource of Secret sql"))
 
 		By("refusing a change of Portico's resource")
 		Expect(run(hub, "", "-n", namespace, "patch", "kar", "sql-secret", "--type=merge", "-p", `{"spec":{"template":{"data":{"password":"eA=="}}}}`).err).To(
@@ -227,7 +213,7 @@ spec:
 	})
 
 	It("may have the maximum size, and get the target's errors", func() {
-		namespace := forContent(dev)
+		namespace := newNamespace(dev)
 		size := 1<<20 - 8
 		file := filepath.Join(GinkgoT().TempDir(), "large")
 		Expect(os.WriteFile(file, []byte(strings.Repeat("x", size)), 0o600)).To(Succeed())
@@ -242,7 +228,12 @@ spec:
 
 		kubectl(dev, "-n", namespace, "create", "quota", "few", "--hard=count/configmaps=2")
 		Eventually(func() string { return get(dev, namespace, "quota/few", ".status.used") }).ShouldNot(BeEmpty())
-		r := run(hub, `{apiVersion: v1, kind: ConfigMap, metadata: {name: more, labels: {workload.crossplane.io/schedule: remote}}, data: {a: b}}`, "-n", namespace, "apply", "-f", "-")
+		more := func(args ...string) result {
+			return run(hub, `{apiVersion: v1, kind: ConfigMap, metadata: {name: more, labels: {workload.crossplane.io/schedule: remote}}, data: {a: b}}`,
+				append([]string{"-n", namespace, "apply", "-f", "-"}, args...)...)
+		}
+		Eventually(func() string { return more("--dry-run=server").err }).Should(ContainSubstring("exceeded quota")) // the target's admission knows it
+		r := more()
 		Expect(r.err).To(And(ContainSubstring("target dev refused ConfigMap more"), ContainSubstring("exceeded quota")))
 		Expect(names(hub, namespace, "configmap")).NotTo(ContainElement("configmap/more"))
 	})

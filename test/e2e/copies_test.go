@@ -74,7 +74,8 @@ var _ = Describe("Copies of a workload's Secrets and ConfigMaps", func() {
 
 		By("moving when the copy can be created")
 		kubectl(prod, "-n", namespace, "delete", "secret", "web-deployment-sql")
-		Eventually(func() []string { return names(prod, namespace, "deployment") }, "90s").ShouldNot(BeEmpty())
+		reconcile(hub, namespace, "web-deployment")
+		Eventually(func() []string { return names(prod, namespace, "deployment") }).ShouldNot(BeEmpty())
 		Expect(copied(prod, namespace)).To(ConsistOf(needed))
 		Eventually(func() []string { return append(names(dev, namespace, "deployment,pods"), copied(dev, namespace)...) }).Should(BeEmpty())
 		kubectl(hub, "-n", namespace, "patch", "secret", "sql", "-p", `{"stringData": {"password": "second"}}`)

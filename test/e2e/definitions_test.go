@@ -49,8 +49,7 @@ var _ = Describe("A custom resource before its definition", func() {
 		space = namespace + "-pond"
 		DeferCleanup(func() { run(dev, ponds(space), "delete", "--ignore-not-found", "-f", "-") })
 		DeferCleanup(func() { kubectl(dev, "delete", "clusterrole,clusterrolebinding", space, "--ignore-not-found") })
-		forget(namespace)
-		kubectl(hub, "-n", namespace, "patch", "kt", "dev", "--type=merge", "-p", `{"spec": {"dryRun": "Never"}}`)
+		configure(namespace, "dev", `{"dryRun": "Never"}`)
 	})
 
 	synced := func() string {
@@ -103,11 +102,11 @@ var _ = Describe("A custom resource before its definition", func() {
 			{"apiGroups": ["`+space+`.example.org"], "resources": ["ponds"], "verbs": ["get", "list", "watch", "create", "patch", "delete"]}]}`, "apply", "-f", "-")
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
 		kubectl(dev, "create", "clusterrolebinding", space, "--clusterrole="+space, "--user="+space)
-		kubectl(hub, "-n", namespace, "patch", "kt", "dev", "--type=merge", "-p",
-			`{"spec": {"impersonate": {"user": "`+space+`", "groups": ["system:authenticated"]}}}`)
+		configure(namespace, "dev", `{"impersonate": {"user": "`+space+`", "groups": ["system:authenticated"]}}`)
 		apply(namespace, pond(space))
 		Eventually(synced).Should(Equal("UnknownKind"))
 		define()
 		Eventually(synced).Should(Equal("Applied"))
+		kubectl(hub, "-n", namespace, "delete", "kar", "pond", "--timeout=60s") // while its user has rights there
 	})
 })

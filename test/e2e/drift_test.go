@@ -164,7 +164,6 @@ spec:
     spec:
       template: {apiVersion: v1, kind: Secret, metadata: {name: keys, namespace: `+namespace+`}, stringData: {password: hunter2, user: hunter3}}
 `)
-		DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "ka", "shop") })
 		Eventually(func() string { return condition(namespace, "kar/keys", "Synced", "status") }).Should(Equal("True"))
 		kubectl(dev, "-n", namespace, "patch", "secret", "keys", "-p", `{"stringData":{"password":"hunter4"},"metadata":{"labels":{"theirs":"kept"}}}`)
 		Eventually(func() int { return len(drift(namespace, "keys")) }).Should(BeNumerically(">", 0))

@@ -22,9 +22,7 @@ var _ = Describe("kubectl portico get", func() {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		kubectl(hub, "-n", namespace, "create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer-"+namespace)
-		Eventually(func() string {
-			return run(hub, "", "-n", namespace, "auth", "can-i", "list", "kar", "--as=viewer-"+namespace).out
-		}).Should(HavePrefix("yes"))
+		may("viewer-"+namespace, namespace, "list", "kar")
 		shown := func(args ...string) result {
 			return gets(namespace, append([]string{"--as=viewer-" + namespace}, args...)...)
 		}
@@ -83,7 +81,6 @@ spec:
       observe: Full
       template: {apiVersion: v1, kind: ConfigMap, metadata: {name: large, namespace: `+namespace+`}, data: {small: a}}
 `)
-		DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "ka", "shop") })
 		Eventually(func() string { return condition(namespace, "kar/keys", "Observed", "status") }).Should(Equal("True"))
 		shown := gets(namespace, "secret", "keys")
 		Expect(shown.out).To(And(ContainSubstring("password: <redacted>"), ContainSubstring("type: Opaque # defaulted")))

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -67,8 +68,8 @@ spec:
 		Expect(names(hub, namespace, "kar")).To(HaveLen(1))
 
 		By("refusing the object later if dry runs are disabled")
-		kubectl(hub, "-n", namespace, "patch", "kt", "itself", "--type=merge", "-p", `{"spec":{"dryRun":"Never"}}`)
-		Eventually(func() error { return run(hub, settings, "-n", namespace, "apply", "-f", "-").failed }).Should(Succeed())
+		configure(namespace, "itself", `{"dryRun": "Never"}`)
+		apply(namespace, settings)
 		Eventually(func() string { return condition(namespace, "kar/settings", "Synced", "message") }).Should(ContainSubstring(lacks))
 		kubectl(hub, "-n", there, "create", "rolebinding", "settings", "--clusterrole=edit", "--serviceaccount="+namespace+":portico")
 		kubectl(hub, "create", "clusterrole", "watch-"+namespace, "--verb=get,list,watch", "--resource=configmaps")
@@ -97,7 +98,7 @@ spec:
 		})
 		Consistently(func() string {
 			return get(hub, namespace, "deployment/web,kar/web-deployment", ".items[*].metadata.resourceVersion")
-		}).Should(Equal(before))
+		}).WithTimeout(3 * time.Second).Should(Equal(before))
 		Expect(names(hub, namespace, "kar")).To(HaveLen(1))
 		Expect(names(hub, namespace, "pods")).To(BeEmpty())
 

@@ -45,7 +45,9 @@ var _ = Describe("A target that is in use", func() {
 		rolledOut(namespace, "web")
 		Expect(portico.Stop()).To(Succeed())
 		kubectl(hub, "delete", "namespace", namespace, "--wait=false")
-		time.Sleep(3 * time.Second) // the deletion needs time to fail
+		for _, object := range []string{"deployment/web", "kar/web-deployment", "kt/dev"} { // deletion gets as far as it can
+			Eventually(func() string { return get(hub, namespace, object, ".metadata.deletionTimestamp") }).ShouldNot(BeEmpty(), object)
+		}
 		Expect(portico.Restart(ctx)).To(Succeed())
 		kubectl(hub, "wait", "namespace", namespace, "--for=delete", "--timeout=120s")
 		Eventually(func() []string { return names(dev, namespace, "deployment,pods") }).Should(BeEmpty())

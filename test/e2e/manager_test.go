@@ -42,7 +42,9 @@ var _ = Describe("Without Portico running", func() {
 
 		By("restarting the controller manager without new Pods")
 		Expect(hub.Restart(ctx, cluster.ControllerManager)).To(Succeed())
-		Consistently(func() []string { return names(hub, namespace, "pods") }).Should(BeEmpty())
+		apply(namespace, web("name: web\n  labels", "name: later\n  labels", ", workload.crossplane.io/schedule: remote", "", "app: web}", "app: later}"))
+		rolledOut(namespace, "later")
+		Consistently(func() []string { return names(hub, namespace, "pods", "-l", "app!=later") }).Should(BeEmpty())
 		Expect(names(dev, namespace, "pods", "-l", "app=web")).To(HaveLen(2))
 
 		By("correcting all objects after a restart")

@@ -90,6 +90,7 @@ var _ = Describe("Moving a running Deployment", func() {
 		kubectl(dev, "create", "namespace", namespace)
 		kubectl(dev, "-n", namespace, "create", "quota", "none", "--hard=pods=0")
 		kubectl(hub, "-n", namespace, "label", "deployment/web", "workload.crossplane.io/schedule=remote")
+		Eventually(func() []string { return names(dev, namespace, "replicaset") }).ShouldNot(BeEmpty())
 		Consistently(func() []string { return names(hub, namespace, "pods", "--field-selector=status.phase=Running") }).Should(HaveLen(2))
 
 		By("moving when the target's Pods can start")

@@ -63,7 +63,6 @@ var _ = Describe("An object with deletion policy Orphan", func() {
 
 	It("stays on the target when its template is removed, and other objects are deleted", func() {
 		namespace := newNamespace(dev)
-		forget(namespace)
 		both := strings.Replace(templating(settingsOf(namespace, "stays", "a: b"), settingsOf(namespace, "goes", "a: b"), settingsOf(namespace, "stays-too", "a: b")),
 			"metadata: {name: part-0}", "metadata: {name: part-0, annotations: {workload.crossplane.io/deletion: Orphan}}", 1)
 		both = strings.Replace(both, "metadata: {name: part-2}", "metadata: {name: part-2, annotations: {workload.crossplane.io/deletion: Orphan}}", 1)
@@ -136,7 +135,6 @@ var _ = Describe("An object that is deleted while its target is unreachable", fu
 	}, NodeTimeout(5*time.Minute))
 
 	It("can be released with its application", func(_ context.Context) {
-		forget(namespace)
 		apply(namespace, templating(settingsOf(namespace, "one", "a: b"), settingsOf(namespace, "two", "a: b")))
 		Eventually(func() string { return get(hub, namespace, "ka/shop", ".status.state") }).Should(Equal("Submitted"))
 		away()
@@ -150,7 +148,6 @@ var _ = Describe("An object that is deleted while its target is unreachable", fu
 	}, NodeTimeout(5*time.Minute))
 
 	It("is not released if the target is reachable", func() {
-		forget(namespace)
 		there(dev, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
 		apply(namespace, sent("mine", settingsOf(namespace, "slow", "a: b")))
 		Eventually(func() string { return condition(namespace, "kar/mine", "Synced", "status") }).Should(Equal("True"))

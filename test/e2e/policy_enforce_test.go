@@ -1,8 +1,8 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
-
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +11,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // rule returns a Policy for the namespaces labelled with its name. rules are Rego, and
@@ -71,8 +74,45 @@ func newPerson(name, namespace string, roles ...string) person {
 			DeferCleanup(func() { kubectl(hub, "delete", "clusterrolebinding", name+"-"+role) })
 		}
 		kubectl(hub, append(binding, name+"-"+role, "--clusterrole="+role, "--user="+name)...)
+		grants(name, namespace, role)
 	}
 	return p
+}
+
+// grants waits until the API server lets somebody do all that a ClusterRole allows: its
+// authorizer knows a binding a moment after the binding is stored.
+func grants(user, namespace, role string) {
+	GinkgoHelper()
+	config := hub.Config()
+	config.Impersonate.UserName = user
+	as, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	admin, err := kubernetes.NewForConfig(hub.Config())
+	Expect(err).NotTo(HaveOccurred())
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	Eventually(func(g Gomega) {
+		wanted, err := admin.RbacV1().ClusterRoles().Get(context.Background(), role, metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		review, err := as.AuthorizationV1().SelfSubjectRulesReviews().Create(context.Background(), &authorizationv1.SelfSubjectRulesReview{
+			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}, metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, rule := range wanted.Rules {
+			if len(rule.Resources) > 0 {
+				g.Expect(review.Status.ResourceRules).To(ContainElement(authorizationv1.ResourceRule{
+					Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames}))
+			}
+		}
+	}).Should(Succeed(), "%s has ClusterRole %s", user, role)
+}
+
+// may waits until the API server lets somebody do something.
+func may(user, namespace, verb, resource string) {
+	GinkgoHelper()
+	Eventually(func() string {
+		return run(hub, "", "-n", namespace, "auth", "can-i", verb, resource, "--as="+user).out
+	}).Should(HavePrefix("yes"), "%s may %s %s", user, verb, resource)
 }
 
 func (p person) run(stdin string, args ...string) result {

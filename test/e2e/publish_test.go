@@ -26,7 +26,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		By("waiting while the cluster is unbound")
 		apply(namespace, enable("enable-dev", "dev", "dev"))
 		Eventually(func() string { return synced(namespace) }).Should(HavePrefix("ClusterNotBound: GKECluster dev is not bound"))
-		Expect(events(namespace, "kt/enable-dev")).To(ContainSubstring("ClusterNotBound"))
+		Eventually(func() string { return events(namespace, "kt/enable-dev") }).Should(ContainSubstring("ClusterNotBound"))
 		Expect(get(hub, namespace, "kt/enable-dev", ".status.cluster")).To(Equal("GKECluster/dev"))
 
 		By("waiting while another owner controls the Secret")

@@ -51,7 +51,6 @@ var _ = Describe("spec.readiness of a template", func() {
 
 	It("is an expression that decides readiness for kinds without conditions", func() {
 		namespace := newNamespace(dev)
-		forget(namespace)
 		admit(namespace, "dev")
 		space := namespace + "-ready"
 		const running = "object.status.phase == 'Running'"

@@ -36,7 +36,7 @@ func there(c *cluster.Cluster, manifest string) {
 	GinkgoHelper()
 	r := run(c, manifest, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	Expect(r.failed).NotTo(HaveOccurred(), r.err)
-	DeferCleanup(func() { run(c, manifest, "delete", "--ignore-not-found", "-f", "-") })
+	DeferCleanup(func() { run(c, manifest, "delete", "--wait=false", "--ignore-not-found", "-f", "-") })
 }
 
 // refused applies a manifest on the hub, and expects the refusal of a target.
@@ -123,7 +123,6 @@ spec: {policyName: %[1]s, validationActions: [Deny], matchResources: {namespaceS
 			return sent("config", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: %s}, immutable: true, data: {a: %s}}", namespace, value))
 		}
 		apply(namespace, config("one"))
-		DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "kar", "config", "--ignore-not-found") })
 		Eventually(func() string { return get(dev, namespace, "configmap/config", ".data.a") }).Should(Equal("one"))
 		refused(namespace, config("two"), "target dev refused ConfigMap config: ", "field is immutable when `immutable` is set")
 		Expect(get(dev, namespace, "configmap/config", ".data.a")).To(Equal("one"))
@@ -134,7 +133,7 @@ spec: {policyName: %[1]s, validationActions: [Deny], matchResources: {namespaceS
 		namespace := newNamespace(dev)
 		crd := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: suns.example.org}, spec: {group: example.org, scope: Namespaced, names: {kind: Sun, plural: suns, singular: sun, listKind: SunList}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}"
 		sun := fmt.Sprintf("{apiVersion: example.org/v1, kind: Sun, metadata: {name: sun, namespace: %s}}", namespace)
-		kubectl(hub, "-n", namespace, "patch", "kt", "dev", "--type=merge", "-p", `{"spec":{"allow":{"kinds":[{"group":"apiextensions.k8s.io","kind":"CustomResourceDefinition"},{"group":"*","kind":"*"}]}}}`)
+		allow(namespace, "dev", `{"kinds":[{"group":"apiextensions.k8s.io","kind":"CustomResourceDefinition"},{"group":"*","kind":"*"}]}`)
 		refused(namespace, templating(sun), "target dev does not know kind Sun of example.org/v1")
 		r := run(hub, templating(crd, sun), "-n", namespace, "apply", "--dry-run=server", "-f", "-")
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
@@ -169,12 +168,11 @@ var _ = Describe("A target without dry runs", func() {
 		Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.replicas") }).Should(Equal("4"))
 
 		By("having dry runs disabled")
-		kubectl(hub, "-n", namespace, "patch", "kt", "dev", "--type=merge", "-p", `{"spec":{"dryRun":"Never"}}`)
+		configure(namespace, "dev", `{"dryRun": "Never"}`)
 		typo := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: typo, namespace: %s}, dat: {a: b}}", namespace)
 		Eventually(func() error {
 			return run(hub, sent("typo", typo), "-n", namespace, "apply", "-f", "-").failed
 		}).Should(Succeed())
-		DeferCleanup(func() { kubectl(hub, "-n", namespace, "delete", "kar", "typo") })
 		Eventually(func() string { return condition(namespace, "kar/typo", "Synced", "message") }).
 			Should(And(ContainSubstring("target dev refused ConfigMap typo: "), ContainSubstring("field not declared in schema")))
 	})

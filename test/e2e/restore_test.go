@@ -42,9 +42,11 @@ func backupWithout(more []string, namespace string, objects ...string) (restore 
 	}
 }
 
-// uninstalled stops Portico and deletes its webhooks. installed restores both.
-func uninstalled(ctx context.Context) (installed func()) {
+// uninstalled stops Portico and deletes its webhooks. installed restores both. It first
+// waits for the deletion of other namespaces, because the webhooks protect their Secrets.
+func uninstalled(ctx context.Context, namespace string) (installed func()) {
 	GinkgoHelper()
+	Eventually(leftBehind).WithArguments(namespace).Should(BeEmpty())
 	configurations := []string{"validatingwebhookconfiguration/portico", "mutatingwebhookconfiguration/portico"}
 	restore := backup("default", configurations...)
 	Expect(portico.Stop()).To(Succeed())
@@ -65,7 +67,6 @@ func uninstalled(ctx context.Context) (installed func()) {
 var _ = Describe("A hub that is restored from a backup", func() {
 	It("keeps its objects with new UIDs, and no object is created again on the target", func(ctx context.Context) {
 		namespace := newNamespace(dev)
-		forget(namespace)
 		apply(namespace, web())
 		apply(namespace, templating(settingsOf(namespace, "one", "a: b")))
 		apply(namespace, sent("alone", settingsOf(namespace, "two", "a: b")))
@@ -80,7 +81,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		old := get(hub, namespace, "deployment/web,ka/shop,kar", ".items[*].metadata.uid")
 		restore := backup(namespace, "deployment/web", "ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone")
 
-		installed := uninstalled(ctx)
+		installed := uninstalled(ctx, namespace)
 		for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone"} {
 			kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		}
@@ -118,7 +119,6 @@ var _ = Describe("A hub that is restored from a backup", func() {
 	for _, without := range [][]string{nil, {"ownerReferences", "finalizers"}} { // Velero leaves these out
 		It(fmt.Sprintf("may have resources before their owners, and without %q", without), func(ctx context.Context) {
 			namespace := newNamespace(dev)
-			forget(namespace)
 			for _, secret := range []string{"sql", "registry"} {
 				kubectl(hub, "-n", namespace, "create", "secret", "generic", secret, "--from-literal=password=first")
 			}
@@ -133,7 +133,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 			before := remotes()
 			resources := backupWithout(without, namespace, "kar/web-deployment", "kar/part-0")
 			owners := backup(namespace, "deployment/web", "ka/shop")
-			installed := uninstalled(ctx)
+			installed := uninstalled(ctx, namespace)
 			for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0"} {
 				kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 			}
@@ -170,7 +170,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		rolledOut(namespace, "web")
 		remotes := func() string { return get(dev, namespace, "deployment,pods", ".items[*].metadata.uid") }
 		before := remotes()
-		installed := uninstalled(ctx)
+		installed := uninstalled(ctx, namespace)
 		kubectl(hub, "-n", namespace, "patch", "kar/web-deployment", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		kubectl(hub, "-n", namespace, "delete", "kar,ka", "--all", "--timeout=60s")
 		installed()

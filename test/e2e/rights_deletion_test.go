@@ -18,6 +18,9 @@ var _ = Describe("A target that is being deleted", func() {
 		for _, role := range []string{"tenant", "own"} {
 			kubectl(hub, "-n", namespace, "create", "rolebinding", role, "--role="+role, "--user="+tenant)
 		}
+		for _, resource := range []string{"kubernetestargets", "secrets/own"} {
+			may(tenant, namespace, "get", resource)
+		}
 		try := func(stdin string, args ...string) result {
 			return run(hub, stdin, append([]string{"-n", namespace, "--as=" + tenant}, args...)...)
 		}

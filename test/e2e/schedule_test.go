@@ -64,9 +64,11 @@ var _ = Describe("The selection of a target", func() {
 	})
 
 	It("uses application and selector of the namespace, and all members have one selector", func() {
-		namespace := newNamespace(dev, prod)
+		namespace := newNamespace()
 		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/application=shop")
 		kubectl(hub, "annotate", "namespace", namespace, "workload.crossplane.io/target-selector=env in (prod, stage)")
+		publish(namespace, dev)
+		publish(namespace, prod)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		Expect(get(hub, namespace, "ka/shop", ".spec.targetRef.name")).To(Equal("prod"))

@@ -25,7 +25,7 @@ var _ = Describe("Applying a labelled Service", func() {
 
 	It("shows the target's load balancer, and has none on the hub", func() {
 		namespace := newNamespace(dev)
-		manifest := service("  type: LoadBalancer\n  ports: [{name: http, port: 80}, {name: admin, port: 81, nodePort: 30481}]")
+		manifest := service("  type: LoadBalancer\n  ports: [{name: http, port: 80}, {name: admin, port: 81, nodePort: 30081}]")
 		apply(namespace, manifest)
 		Eventually(func() string { return get(hub, namespace, "service/web", ingress) }).Should(HavePrefix("203.0.113."))
 		Expect(get(hub, namespace, "service/web", ingress)).To(Equal(get(dev, namespace, "service/web", ingress)))
@@ -33,7 +33,7 @@ var _ = Describe("Applying a labelled Service", func() {
 		Expect(run(hub, manifest, "-n", namespace, "diff", "-f", "-")).To(Equal(result{}))
 
 		By("sending the user's node port, and no values of the hub")
-		Expect(get(dev, namespace, "service/web", ".spec.ports[?(@.name=='admin')].nodePort")).To(Equal("30481"))
+		Expect(get(dev, namespace, "service/web", ".spec.ports[?(@.name=='admin')].nodePort")).To(Equal("30081"))
 		Expect(get(dev, namespace, "service/web", ".spec.clusterIP")).NotTo(Equal(get(hub, namespace, "service/web", ".spec.clusterIP")))
 		Expect(get(dev, namespace, "service/web", ".spec.loadBalancerClass")).To(BeEmpty())
 

@@ -12,7 +12,6 @@ import (
 var _ = Describe("Two namespaces that publish one cluster with the same name", func() {
 	It("have separate credentials and rules", func() {
 		other := newNamespace()
-		forget(other)
 		user, err := dev.AddUser("neighbour", "system:masters")
 		Expect(err).NotTo(HaveOccurred())
 		file := filepath.Join(GinkgoT().TempDir(), "neighbour")
@@ -28,7 +27,6 @@ var _ = Describe("Two namespaces that publish one cluster with the same name", f
 		Eventually(synced(other)).Should(Equal("True"))
 
 		namespace := newNamespace(dev)
-		forget(namespace)
 		apply(namespace, sent("settings", settingsOf(namespace, "settings", "a: b")))
 		Eventually(synced(namespace)).Should(Equal("True"))
 		Consistently(synced(namespace)).Should(Equal("True"))

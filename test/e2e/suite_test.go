@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-io/portico/test/cluster"
 	"github.com/portico-io/portico/test/cluster/install"
@@ -30,8 +31,8 @@ var (
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(60 * time.Second) // long, because the machine is shared
-	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
-	SetDefaultConsistentlyDuration(3 * time.Second)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second) // an event arrives within milliseconds
 	RunSpecs(t, "End to end")
 }
 
@@ -69,6 +70,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	portico, err = install.Portico(ctx, hub, install.Options{Args: managerArgs})
 	Expect(err).NotTo(HaveOccurred(), "installing Portico")
 	DeferCleanup(func() { Expect(portico.Stop()).To(Succeed()) })
+	// A garbage collector that runs before kinds are defined finds them after 30 seconds.
+	Expect(hub.Restart(ctx, cluster.ControllerManager)).To(Succeed())
 }, NodeTimeout(5*time.Minute))
 
 var _ = ReportAfterEach(func(report SpecReport) {
@@ -102,17 +105,6 @@ func kubectl(c *cluster.Cluster, args ...string) string {
 	return r.out
 }
 
-// get returns a field of an object by its JSON path; "" if there is no field.
-func get(c *cluster.Cluster, namespace, object, path string) string {
-	return run(c, "", "-n", namespace, "get", object, "-o", "jsonpath={"+path+"}", "--ignore-not-found").out
-}
-
-// names lists the names of objects of a kind.
-func names(c *cluster.Cluster, namespace, kind string, args ...string) []string {
-	GinkgoHelper()
-	return strings.Fields(kubectl(c, append([]string{"-n", namespace, "get", kind, "-o", "name"}, args...)...))
-}
-
 // apply applies a manifest on the hub, expects success, and returns the output of
 // kubectl.
 func apply(namespace, manifest string, args ...string) result {
@@ -124,34 +116,78 @@ func apply(namespace, manifest string, args ...string) result {
 
 var namespaces int
 
-// newNamespace creates a namespace on the hub, publishes the clusters to it, and
-// deletes it after the spec.
+// newNamespace creates a namespace on the hub, and publishes the clusters to it. The
+// namespace is deleted after the spec, while the next spec runs.
 func newNamespace(targets ...*cluster.Cluster) string {
 	GinkgoHelper()
 	namespaces++
 	namespace := fmt.Sprintf("spec-%d", namespaces)
-	kubectl(hub, "create", "namespace", namespace)
+	create(hub, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
+	DeferCleanup(func() { kubectl(hub, "delete", "namespace", namespace, "--wait=false", "--ignore-not-found") })
 	for _, target := range targets {
 		publish(namespace, target)
 	}
-	DeferCleanup(func() {
-		kubectl(hub, "-n", namespace, "delete", "deployment,service", "--all", "--timeout=60s")
-		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
-		kubectl(hub, "delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
-	})
 	return namespace
 }
 
 // publish creates a target in a namespace, with a label for its environment.
 func publish(namespace string, on *cluster.Cluster) {
 	GinkgoHelper()
-	name := on.Name()
-	kubectl(hub, "-n", namespace, "create", "secret", "generic", name, "--from-file=kubeconfig="+userKubeconfig[name])
-	apply(namespace, target(name))
-	Eventually(func() string {
-		return get(hub, namespace, "kubernetestarget/"+name, ".status.conditions[?(@.type=='TargetReachable')].status")
-	}).Should(Equal("True"))
+	create(hub, namespace, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s}, data: {kubeconfig: %s}}", on.Name(), kubeconfigOf(on)))
+	create(hub, namespace, target(on.Name()))
+	reachable(namespace, on.Name())
 }
+
+// create creates an object on a cluster, as its administrator.
+func create(c *cluster.Cluster, namespace, manifest string) {
+	GinkgoHelper()
+	Expect(readerOf(c).create(namespace, manifest)).To(Succeed())
+}
+
+// configure changes the spec of a target, and waits until Portico's caches have the change.
+func configure(namespace, target, spec string) {
+	GinkgoHelper()
+	kubectl(hub, "-n", namespace, "patch", "kt", target, "--type=merge", "-p", `{"spec": `+spec+`}`)
+	observed(namespace, target)
+}
+
+// observed waits until Portico's caches have the newest generation of a target.
+func observed(namespace, target string) {
+	GinkgoHelper()
+	Eventually(func() bool {
+		of, generation, _ := strings.Cut(get(hub, namespace, "kt/"+target, `.status.conditions[?(@.type=="Synced")].observedGeneration}/{.metadata.generation`), "/")
+		return of == generation
+	}).Should(BeTrue(), "Portico has not observed target %s", target)
+}
+
+// reconcile triggers a reconcile of a resource. Portico polls the objects of other owners
+// on a target every 20 seconds. One spec, in apply_test.go, waits for the poll.
+func reconcile(c *cluster.Cluster, namespace, resource string) {
+	GinkgoHelper()
+	kubectl(c, "-n", namespace, "annotate", "--overwrite", "kar", resource, fmt.Sprint("example.org/at=", time.Now().UnixNano()))
+}
+
+// leftBehind lists the resources, applications and targets in all namespaces but one.
+func leftBehind(namespace string) []string {
+	GinkgoHelper()
+	var out []string
+	for _, kind := range []string{"kar", "ka", "kt"} {
+		found, err := readerOf(hub).read(allNamespaces, kind, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		for _, object := range found {
+			if object.GetNamespace() != namespace {
+				out = append(out, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
+			}
+		}
+	}
+	return out
+}
+
+var _ = AfterSuite(func() {
+	if portico != nil && portico.Running() {
+		Eventually(leftBehind).WithArguments("").WithTimeout(2*time.Minute).Should(BeEmpty(), "the namespaces of specs are deleted")
+	}
+})
 
 // target returns a KubernetesTarget with a label for its environment.
 func target(name string) string {
@@ -204,12 +240,4 @@ func settled(value func() string) string {
 		return time.Since(since)
 	}).Should(BeNumerically(">", 2*time.Second))
 	return last
-}
-
-// events returns the events of an object in kubectl describe.
-func events(namespace, object string) string {
-	GinkgoHelper()
-	out := kubectl(hub, "-n", namespace, "describe", object)
-	_, allEvents, _ := strings.Cut(out, "Events:")
-	return allEvents
 }

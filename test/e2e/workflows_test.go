@@ -58,11 +58,8 @@ func createsNamespace(name string) {
 	GinkgoHelper()
 	infrastructureOwner.does("", "", "create", "namespace", name)
 	infrastructureOwner.does(name, "", "create", "rolebinding", "application-owner", "--clusterrole=portico-application-owner", "--user=app")
-	DeferCleanup(func() {
-		kubectl(hub, "-n", name, "delete", "deployment,ka", "--all", "--timeout=60s")
-		Eventually(func() []string { return names(hub, name, "kar") }).Should(BeEmpty())
-		kubectl(hub, "delete", "namespace", name, "--wait=false")
-	})
+	grants(string(applicationOwner), name, "portico-application-owner")
+	DeferCleanup(func() { kubectl(hub, "delete", "namespace", name, "--wait=false") })
 }
 
 // application returns a KubernetesApplication with labels that select a target, and its
@@ -106,6 +103,9 @@ var _ = Describe("User workflows", func() {
 	BeforeEach(func() {
 		installGKE()
 		kubectl(hub, "apply", "-f", "testdata/infrastructure_owner.yaml")
+		for _, role := range []string{"gke-admin", "portico-infrastructure-owner"} {
+			grants(string(infrastructureOwner), "", role)
+		}
 	})
 
 	It("Scenario 1: Infrastructure owner provisions and publishes all Kubernetes clusters", func() {
@@ -183,6 +183,7 @@ var _ = Describe("User workflows", func() {
 		const secret = "super-secret-workloads"
 		createsNamespace(secret)
 		infrastructureOwner.does(secret, "", "create", "rolebinding", "publisher", "--clusterrole=portico-publisher", "--user=infra")
+		grants(string(infrastructureOwner), secret, "portico-publisher")
 		infrastructureOwner.does(secret, "", "create", "secret", "generic", "on-prem", "--from-file=kubeconfig="+userKubeconfig[onPrem.Name()])
 		infrastructureOwner.applies(secret, `
 apiVersion: workload.crossplane.io/v1alpha1
