@@ -51,7 +51,7 @@ build: toolchain ## Build bin/portico and the other programs in cmd
 
 kube: bin/kube ## Build Kubernetes for tests and the demo, if its sources changed
 
-bin/kube: $(wildcard test/kube/*.go test/kube/go.* test/kube/build.sh) | toolchain
+bin/kube: $(wildcard test/kube/*.go test/kube/kubectl/*.go test/kube/go.* test/kube/build.sh) | toolchain
 	@test/kube/build.sh
 
 clean: down ## Stop everything and remove bin

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds bin/kube and the names it is called by. Built without -trimpath, so
+# Builds bin/kube and the names it is called by, and bin/kubectl. Built without -trimpath, so
 # that the packages compiled here and for Portico itself are the same ones.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 bin=$(cd ../.. && pwd)/bin
-programs="cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok"
+programs="cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-scheduler kwok"
 version=$(GOFLAGS=-mod=mod go list -m -f '{{.Version}}' k8s.io/kubernetes)
 
 ldflags="-s -w"
@@ -23,7 +23,8 @@ heartbeat &
 trap 'kill $! 2>/dev/null || true' EXIT
 
 mkdir -p "$bin"
-go build -ldflags "$ldflags" -o "$bin/kube" .
+rm -f "$bin/kubectl" # which was a link to kube
+go build -ldflags "$ldflags" -o "$bin/" . ./kubectl
 touch "$bin/kube"
 for program in $programs; do ln -sf kube "$bin/$program"; done
 echo "built bin/kube in $((SECONDS - started)) s"

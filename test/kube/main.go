@@ -1,11 +1,11 @@
 // Command kube contains every Kubernetes program of the tests and the demo in one
 // binary: a control plane (etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler), a cloud-controller-manager with a cloud of its own, kwok, which
-// simulates the nodes, and kubectl.
+// kube-scheduler), a cloud-controller-manager with a cloud of its own, and kwok, which
+// simulates the nodes. kubectl is a binary of its own.
 //
 // The name of the binary, which may be a symbolic link, selects the program; otherwise
-// the first argument does: "kube kubectl get pods". One binary is linked once, while
-// seven would link the same libraries six times. It is a module of its own so that
+// the first argument does: "kube etcd --version". One binary is linked once, while
+// six would link the same libraries five times. It is a module of its own so that
 // Portico's go.mod does not contain k8s.io/kubernetes.
 package main
 
@@ -22,8 +22,6 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -37,15 +35,7 @@ var programs = map[string]func() int{
 	"kube-apiserver":           func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
 	"kube-controller-manager":  func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
 	"kube-scheduler":           func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
-	"kubectl":                  runKubectl,
 	"kwok":                     runKwok,
-}
-
-func runKubectl() int {
-	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err) // prints the error as kubectl does, and exits
-	}
-	return 0
 }
 
 func main() {
