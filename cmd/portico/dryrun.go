@@ -33,7 +33,9 @@ func (dryRunner) ResourceOf(kind kinds.Kind, native *unstructured.Unstructured, 
 // newDryRunner returns the runner of dry runs. Every replica has one, because every
 // replica serves webhooks.
 func newDryRunner(ctx context.Context, mgr ctrl.Manager, hubID string, connections credentials.Rules, o *Options) (dryRunner, error) {
-	direct := clusters.NewDirectClients(o.DryRunTimeout, o.TargetLimits())
+	made := dryrun.New(mgr.GetClient(), mgr.GetAPIReader(), clusters.NewDirectClients(o.DryRunTimeout, o.TargetLimits()), dryrun.Options{
+		HubID: hubID, AllowDefaults: policies.AllowDefaults{PorticoNamespace: o.Namespace}, Rules: connections, Connections: o.Connections(),
+	})
 	informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.KubernetesTarget{})
 	if err == nil {
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
@@ -41,16 +43,13 @@ func newDryRunner(ctx context.Context, mgr ctrl.Manager, hubID string, connectio
 				object = gone.Obj
 			}
 			if target, ok := object.(*v1alpha1.KubernetesTarget); ok {
-				direct.Close(client.ObjectKeyFromObject(target))
+				made.Forget(client.ObjectKeyFromObject(target))
 			}
 		}})
 	}
 	if err != nil {
 		return dryRunner{}, fmt.Errorf("watching targets: %w", err)
 	}
-	made := dryrun.New(mgr.GetClient(), mgr.GetAPIReader(), direct, dryrun.Options{
-		HubID: hubID, AllowDefaults: policies.AllowDefaults{PorticoNamespace: o.Namespace}, Rules: connections, Connections: o.Connections(),
-	})
 	if err := metrics.Registry.Register(made); err != nil {
 		return dryRunner{}, fmt.Errorf("adding the metrics of dry runs: %w", err)
 	}

@@ -47,9 +47,11 @@ type Options struct {
 type Runner struct {
 	options Options
 	hub     client.Reader // reads from the cache
-	live    client.Reader // reads Secrets, which are not cached
+	live    client.Reader // reads Secrets, whose content is not cached
 	direct  *clusters.DirectClients
 	seconds *prometheus.HistogramVec
+
+	connections connections
 }
 
 // New returns a Runner. cached and live read the hub.
@@ -123,23 +125,6 @@ func (r *Runner) DryRun(ctx context.Context, target *v1alpha1.KubernetesTarget, 
 	r.seconds.WithLabelValues(string(out.Result)).Observe(time.Since(started).Seconds())
 	log.FromContext(ctx).V(2).Info("Made dry run on target", "target", klog.KObj(target), "resource", klog.KObj(resource), "result", out.Result, "message", out.Message)
 	return out
-}
-
-// connect finds the connection to the target. A target with the condition
-// TargetReachable=False gets no request.
-func (r *Runner) connect(ctx context.Context, s *scope) *policies.DryRun {
-	if reachable := meta.FindStatusCondition(s.target.Status.Conditions, v1alpha1.TargetReachable); reachable != nil && reachable.Status == metav1.ConditionFalse {
-		return unavailable(s, "is not reachable ("+reachable.Reason+")")
-	}
-	config, refusal, err := clusters.ReadConnectionConfig(ctx, r.live, s.target, r.options.Connections, r.options.Rules)
-	if err != nil || refusal != nil {
-		return unavailable(s, "has no usable connection")
-	}
-	s.connection, err = r.direct.ClientFor(client.ObjectKeyFromObject(s.target), config)
-	if err != nil { // the error may quote the content of certificates
-		return unavailable(s, "has no usable connection")
-	}
-	return nil
 }
 
 // buildDesired builds the object to apply. The marks of an object have the UID of a
@@ -292,6 +277,9 @@ func (r *Runner) resultOf(ctx context.Context, s *scope, err error) *policies.Dr
 		return unavailable(s, "does not answer")
 	case !errors.As(err, &status):
 		return unavailable(s, "does not answer")
+	case apierrors.IsUnauthorized(err): // the credential may be the one before a rotation
+		r.connections.forget(client.ObjectKeyFromObject(s.target))
+		return unavailable(s, "does not accept Portico's credential")
 	case apierrors.ReasonForError(err) == metav1.StatusReasonInternalError, status.Status().Code > http.StatusInternalServerError, apierrors.IsTooManyRequests(err),
 		apierrors.IsBadRequest(err) && strings.HasSuffix(plan.ErrorMessage(err), dryRunUnsupported):
 		return unavailable(s, "cannot tell ("+plan.ErrorMessage(err)+")")
