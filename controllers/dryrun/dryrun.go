@@ -87,7 +87,12 @@ type scope struct {
 	connection *clusters.DirectClient
 	// desired is the object to apply. observed is the object on the target, or nil.
 	desired, observed *unstructured.Unstructured
-	state             plan.State
+	// state compares them. Before the object is read, state is the expected state.
+	state plan.State
+	read  bool
+	// applied is the digest of the last applied object; "" if the hub does not know the
+	// digest.
+	applied string
 	// clusterScoped says that the kind is not namespaced on the target.
 	clusterScoped bool
 }
@@ -111,7 +116,7 @@ func (r *Runner) DryRun(ctx context.Context, target *v1alpha1.KubernetesTarget, 
 	started := time.Now()
 	s := &scope{target: target, resource: resource.DeepCopy(), alongside: alongside}
 	out := policies.DryRun{Result: policies.DryRunAccepted}
-	for _, run := range []step{r.connect, r.buildDesired, r.checkKind, r.checkAllowed, r.readObject, r.apply} {
+	for _, run := range []step{r.connect, r.buildDesired, r.checkKind, r.checkAllowed, r.expectObject, r.apply} {
 		if result := run(ctx, s); result != nil {
 			out = *result
 			break
@@ -132,11 +137,14 @@ func (r *Runner) DryRun(ctx context.Context, target *v1alpha1.KubernetesTarget, 
 func (r *Runner) buildDesired(ctx context.Context, s *scope) *policies.DryRun {
 	stored := &v1alpha1.KubernetesApplicationResource{}
 	if err := r.hub.Get(ctx, client.ObjectKeyFromObject(s.resource), stored); err == nil {
-		s.resource.UID, s.resource.Status.RemoteUID = stored.UID, stored.Status.RemoteUID
+		s.resource.UID, s.resource.Status, s.resource.Spec.LeavingTargetRef = stored.UID, stored.Status, stored.Spec.LeavingTargetRef
 	}
 	var err error
 	if s.desired, err = plan.Desired(s.resource, r.options.HubID); err != nil {
 		return &policies.DryRun{Result: policies.DryRunSkipped} // admission denies an invalid template
+	}
+	if before, err := plan.Desired(stored, r.options.HubID); err == nil && policies.ContentOwner(stored) == nil {
+		s.applied = plan.DigestOf(before)
 	}
 	return nil
 }
@@ -170,6 +178,20 @@ func (r *Runner) checkAllowed(_ context.Context, s *scope) *policies.DryRun {
 	return nil
 }
 
+// expectObject finds the state of the object. The object is read from the target only if
+// the status of the resource does not tell the state. Propagation does not apply an
+// object that is in sync.
+func (r *Runner) expectObject(ctx context.Context, s *scope) *policies.DryRun {
+	s.state, s.observed = plan.Expected(s.desired, s.resource, s.target.Name)
+	switch {
+	case s.state == "":
+		return r.readObject(ctx, s)
+	case s.state == plan.Drifted && s.applied == plan.DigestOf(s.desired):
+		return &policies.DryRun{Result: policies.DryRunSkipped}
+	}
+	return nil
+}
+
 // readObject reads the object on the target. Propagation would not apply an object that
 // the resource does not own, or that is in sync.
 func (r *Runner) readObject(ctx context.Context, s *scope) *policies.DryRun {
@@ -179,7 +201,7 @@ func (r *Runner) readObject(ctx context.Context, s *scope) *policies.DryRun {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return r.resultOf(ctx, s, err)
 	}
-	if err == nil {
+	if s.read, s.observed = true, nil; err == nil {
 		s.observed = observed
 	}
 	switch s.state = plan.StateOf(s.desired, s.observed, s.resource, r.options.HubID); s.state {
@@ -215,11 +237,14 @@ func (r *Runner) applyObject(ctx context.Context, s *scope) *policies.DryRun {
 	if plan.IsNamespaceMissing(err) {
 		return r.createNamespace(ctx, s)
 	}
-	if apierrors.IsConflict(err) && s.state == plan.Absent { // another writer created the object after it was read
+	if plan.IsUnexpected(err) && (!s.read || s.state == plan.Absent) {
+		expected := s.state
 		if result := r.readObject(ctx, s); result != nil {
 			return result
 		}
-		err = apply(plan.ApplyOptions{Force: policies.HasForceAnnotation(s.resource)})
+		if s.state != expected || len(plan.ConflictingFields(err)) == 0 {
+			err = apply(plan.ApplyOptions{Force: policies.HasForceAnnotation(s.resource)})
+		}
 	}
 	if fields := plan.ConflictingFields(err); len(fields) > 0 && s.state != plan.Absent {
 		with, conflicts := plan.ResolveConflicts(plan.FieldOwnersOf(s.observed, fields))
@@ -277,7 +302,7 @@ func (r *Runner) resultOf(ctx context.Context, s *scope, err error) *policies.Dr
 		return unavailable(s, "does not answer")
 	case !errors.As(err, &status):
 		return unavailable(s, "does not answer")
-	case apierrors.IsUnauthorized(err): // the credential may be the one before a rotation
+	case apierrors.IsUnauthorized(err): // a rotation may have replaced the credential
 		r.connections.forget(client.ObjectKeyFromObject(s.target))
 		return unavailable(s, "does not accept Portico's credential")
 	case apierrors.ReasonForError(err) == metav1.StatusReasonInternalError, status.Status().Code > http.StatusInternalServerError, apierrors.IsTooManyRequests(err),

@@ -9,8 +9,6 @@ import (
 
 	"github.com/portico-io/portico/controllers/propagation/memory"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -161,8 +159,9 @@ func (c *applier) send(ctx context.Context, s *scope, reason string) error {
 		}
 		result, err = s.requestApply(ctx, with)
 	}
-	if apierrors.IsConflict(err) {
-		return reconciler.RequeueAfter(cacheLag) // another writer created or replaced the object after it was read
+	if plan.IsUnexpected(err) {
+		c.memory.Writes.Update(s.resource.UID, func(w *memory.LastWrite) { w.Exists = true })
+		return reconciler.RequeueAfter(cacheLag)
 	}
 	if err != nil {
 		return s.reportRefusal(err)

@@ -153,7 +153,7 @@ func (s *scope) waitForTarget() error {
 
 // readObject reads the object on the target. The cache holds only objects with the
 // label of this hub, and may be behind, so an object that is not in the cache is read
-// from the target.
+// from the target, unless the resource is new.
 func (c *connector) readObject(ctx context.Context, s *scope) error {
 	if s.kindGone {
 		s.state = plan.Absent
@@ -171,7 +171,7 @@ func (c *connector) readObject(ctx context.Context, s *scope) error {
 		}
 	}
 	err := s.reader.Get(ctx, key, observed)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !c.isNew(s) {
 		err = s.callTarget(ctx, func(ctx context.Context) error { return s.connection.Client().Get(ctx, key, observed) })
 	}
 	if s.isRemoval() {
@@ -190,4 +190,17 @@ func (c *connector) readObject(ctx context.Context, s *scope) error {
 	}
 	s.state = plan.StateOf(s.desired, s.observed, s.resource, c.options.HubID)
 	return nil
+}
+
+// isNew tells whether the object of a resource is to be created without a read, because
+// the object was not applied yet. If the target has an object of that name, the apply
+// fails with a conflict, and the next reconcile reads the object. An object with copies is
+// always read: the copies are sent first, and not for an object of another owner.
+func (c *connector) isNew(s *scope) bool {
+	if s.isRemoval() || s.content != nil || len(s.dependencies) > 0 {
+		return false
+	}
+	last := c.memory.Writes.Get(s.resource.UID)
+	state, _ := plan.Expected(s.desired, s.resource, s.target.Name)
+	return state == plan.Absent && last.Target == "" && !last.Exists
 }

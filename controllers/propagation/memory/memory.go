@@ -34,6 +34,9 @@ type LastWrite struct {
 	// statusVersion is the resource version with our last status. The cache may be older.
 	// Lost: a restarted process fills its cache from the API server, so the cache has it.
 	StatusVersion string
+	// exists says that the target had an object when the object was to be created. Lost:
+	// another attempt to create it fails in the same way.
+	Exists bool
 	// target is the target of the last apply. Lost: the fields below are unknown.
 	Target string
 	// digest and resourceVersion are those of the object after the last apply. The cache

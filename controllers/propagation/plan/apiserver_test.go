@@ -68,6 +68,21 @@ func testCreation(ctx context.Context, t *testing.T, target client.Client, desir
 	if err := write(Adoptable, live, "second", false); err != nil {
 		t.Errorf("taking a %s: %v", desired.GetKind(), err)
 	}
+	other := live.DeepCopy()
+	other.SetUID("other")
+	for _, dryRun := range []bool{true, false} {
+		if err := write(Drifted, other, "second", dryRun); !IsUnexpected(err) || len(ConflictingFields(err)) > 0 {
+			t.Errorf("applying a replaced %s: %v", desired.GetKind(), err)
+		}
+	}
+	if err := target.Delete(ctx, live); err != nil {
+		t.Fatal(err)
+	}
+	for _, dryRun := range []bool{true, false} {
+		if err := write(Drifted, live, "second", dryRun); !IsUnexpected(err) || len(ConflictingFields(err)) > 0 {
+			t.Errorf("applying a deleted %s: %v", desired.GetKind(), err)
+		}
+	}
 }
 
 // TestFieldsOnAnAPIServer tests the rules with the managed fields of a real API server.

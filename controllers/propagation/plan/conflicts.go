@@ -103,6 +103,17 @@ func ConflictingFields(err error) []string {
 	return out
 }
 
+// IsUnexpected tells whether a target rejected an apply because of the state of the
+// object: the object exists, was deleted, changed or replaced, or its fields have other
+// managers. The API server rejects another UID as invalid.
+func IsUnexpected(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return apierrors.IsConflict(err)
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+}
+
 // FieldOwnersOf returns the owners of fields of an object, which has to be live: caches
 // hold no managed fields.
 func FieldOwnersOf(live *unstructured.Unstructured, fields []string) []FieldOwner {
