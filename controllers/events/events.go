@@ -2,6 +2,8 @@
 package events
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,23 +33,74 @@ var emittedConditions = []string{v1alpha1.Scheduled, v1alpha1.TargetReachable, v
 // Transient reasons, such as Connecting and Progressing, have no event.
 func OfConditions(before, after []metav1.Condition) []Event {
 	var out []Event
+	for _, change := range changes(before, after) {
+		if event := change.event(); event != nil {
+			out = append(out, *event)
+		}
+	}
+	return out
+}
+
+// OfResource returns the events of the changed conditions of a resource. A resource that
+// succeeds has one event, after its object was applied. The event names the application;
+// "" is for a resource without an application. Conditions Scheduled and Ready that become
+// true have an event only after a failure. failed and stillFailed are the conditions whose
+// last event was a failure, before and after the change.
+func OfResource(before, after []metav1.Condition, application string, failed []string) (_ []Event, stillFailed []string) {
+	var out []Event
+	failed = slices.Clone(failed)
+	for _, change := range changes(before, after) {
+		kind := change.is.Type
+		event := change.event()
+		success := change.is.Status == metav1.ConditionTrue
+		switch recovered := slices.Contains(failed, kind) || change.endsFailure(); {
+		case event == nil:
+			continue
+		case success && !recovered && kind != v1alpha1.Synced && kind != v1alpha1.TargetReachable:
+			continue
+		case success && kind == v1alpha1.Synced && application != "":
+			event.Note = "application " + application + ": " + event.Note
+		}
+		failed = slices.DeleteFunc(failed, func(other string) bool { return other == kind })
+		if !success {
+			failed = append(failed, kind)
+		}
+		out = append(out, *event)
+	}
+	return out, failed
+}
+
+// change is a condition that changed. was is nil for a new one.
+type change struct{ was, is *metav1.Condition }
+
+// changes returns the changed conditions that may have an event.
+func changes(before, after []metav1.Condition) []change {
+	var out []change
 	for _, kind := range emittedConditions {
 		was, is := meta.FindStatusCondition(before, kind), meta.FindStatusCondition(after, kind)
 		if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 			continue
 		}
-		var event *Event
-		switch is.Status {
-		case metav1.ConditionTrue:
-			event = successEvent(was, is)
-		case metav1.ConditionFalse:
-			event = failureEvent(was, is)
-		}
-		if event != nil {
-			out = append(out, *event)
-		}
+		out = append(out, change{was, is})
 	}
 	return out
+}
+
+// event returns the event of a change; nil for a change without an event.
+func (c change) event() *Event {
+	switch c.is.Status {
+	case metav1.ConditionTrue:
+		return successEvent(c.was, c.is)
+	case metav1.ConditionFalse:
+		return failureEvent(c.was, c.is)
+	}
+	return nil
+}
+
+// endsFailure tells whether the condition was false before, for a reason that is not
+// transient.
+func (c change) endsFailure() bool {
+	return c.was != nil && c.was.Status == metav1.ConditionFalse && !isTransient(c.was.Type, c.was.Reason)
 }
 
 // successEvent returns the event of a condition that became true; nil if it was true.

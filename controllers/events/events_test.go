@@ -85,6 +85,57 @@ func TestOfConditions(t *testing.T) {
 	}
 }
 
+func TestOfResource(t *testing.T) {
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	placed := condition(v1alpha1.Scheduled, yes, v1alpha1.ReasonScheduled, "runs on eu-1")
+	applied := condition(v1alpha1.Synced, yes, v1alpha1.ReasonApplied, "Deployment web is applied on target eu-1")
+	ready := condition(v1alpha1.Ready, yes, v1alpha1.ReasonAvailable, "ready")
+	progressing := condition(v1alpha1.Ready, no, v1alpha1.ReasonProgressing, "0 of 1")
+	stuck := condition(v1alpha1.Ready, no, v1alpha1.ReasonFailed, "deadline exceeded")
+	success := Event{Reason: v1alpha1.ReasonApplied, Note: "application shop: Deployment web is applied on target eu-1"}
+	failure := Event{Warning: true, Reason: v1alpha1.ReasonFailed, Note: "deadline exceeded"}
+	recovery := Event{Reason: v1alpha1.ReasonAvailable, Note: "ready"}
+
+	type step struct {
+		after []metav1.Condition
+		want  []Event
+	}
+	of := func(conditions ...metav1.Condition) []metav1.Condition { return conditions }
+	for name, tc := range map[string]struct {
+		reason string
+		steps  []step
+	}{
+		"Success":  {reason: "A resource that succeeds has one event.", steps: []step{{of(placed, applied, progressing), []Event{success}}, {of(placed, applied, ready), nil}}},
+		"AtOnce":   {reason: "A resource that is ready at once has one event.", steps: []step{{of(placed, applied, ready), []Event{success}}}},
+		"Update":   {reason: "An update has no event.", steps: []step{{of(placed, applied, ready), []Event{success}}, {of(placed, applied, progressing), nil}, {of(placed, applied, ready), nil}}},
+		"Recovers": {reason: "A failure has an event, and so has the end of the failure.", steps: []step{{of(placed, applied, stuck), []Event{success, failure}}, {of(placed, applied, ready), []Event{recovery}}}},
+		"RecoversLater": {reason: "The end of a failure has an event also after another rollout.", steps: []step{
+			{of(placed, applied, stuck), []Event{success, failure}}, {of(placed, applied, progressing), nil}, {of(placed, applied, ready), []Event{recovery}},
+			{of(placed, applied, progressing), nil}, {of(placed, applied, ready), nil}}},
+		"Placed": {reason: "A target that was found after a failure has an event.", steps: []step{
+			{of(condition(v1alpha1.Scheduled, no, v1alpha1.ReasonNoMatchingTarget, "none")), []Event{{Warning: true, Reason: v1alpha1.ReasonNoMatchingTarget, Note: "none"}}},
+			{of(placed), []Event{{Reason: v1alpha1.ReasonScheduled, Note: "runs on eu-1"}}}}},
+		"Refused": {reason: "A refusal has an event, and so has the next apply.", steps: []step{
+			{of(condition(v1alpha1.Synced, no, v1alpha1.ReasonRefused, "no")), []Event{{Warning: true, Reason: v1alpha1.ReasonRefused, Note: "no"}}}, {of(applied), []Event{success}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before []metav1.Condition
+			var failed []string
+			for i, step := range tc.steps {
+				var got []Event
+				got, failed = OfResource(before, step.after, "shop", failed)
+				if diff := cmp.Diff(step.want, got); diff != "" {
+					t.Errorf("step %d: %s (-want +got):\n%s", i, tc.reason, diff)
+				}
+				before = step.after
+			}
+		})
+	}
+	if got, _ := OfResource(nil, of(applied), "", nil); got[0].Note != applied.Message {
+		t.Errorf("without an application the note is %q", got[0].Note)
+	}
+}
+
 func TestEmit(t *testing.T) {
 	recorder := events.NewFakeRecorder(2)
 	Emit(recorder, &v1alpha1.KubernetesApplicationResource{}, "Propagate",

@@ -260,11 +260,15 @@ func (c *Controller) patchStatus(ctx context.Context, s *scope) error {
 	if err != nil || !wrote {
 		return err
 	}
-	c.memory.Writes.Update(s.resource.UID, func(w *memory.LastWrite) { w.StatusVersion = s.resource.ResourceVersion })
 	if !plan.RefersTo(s.resource.Spec.TargetRef, s.target) {
 		c.enqueuer.Enqueue(s.resource, false) // the resource was moved in the meantime, and the status is of the old target
 	}
-	s.events = append(events.OfConditions(s.before.Status.Conditions, s.resource.Status.Conditions), s.events...)
+	var changes []events.Event
+	c.memory.Writes.Update(s.resource.UID, func(w *memory.LastWrite) {
+		w.StatusVersion = s.resource.ResourceVersion
+		changes, w.Failed = events.OfResource(s.before.Status.Conditions, s.resource.Status.Conditions, s.resource.Labels[v1alpha1.ApplicationLabel], w.Failed)
+	})
+	s.events = append(changes, s.events...)
 	return nil
 }
 

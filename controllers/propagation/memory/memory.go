@@ -34,6 +34,9 @@ type LastWrite struct {
 	// statusVersion is the resource version with our last status. The cache may be older.
 	// Lost: a restarted process fills its cache from the API server, so the cache has it.
 	StatusVersion string
+	// failed are the conditions whose failure was an event, and not its end. Lost: the end
+	// of a failure has no event, unless it follows the failure at once.
+	Failed []string
 	// exists says that the target had an object when the object was to be created. Lost:
 	// another attempt to create it fails in the same way.
 	Exists bool
