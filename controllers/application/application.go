@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -38,10 +39,14 @@ type Controller struct {
 	writer    reconciler.Writer
 	recorder  events.Recorder
 	orphaning reconciler.OrphaningOwners
+	statuses  reconciler.Pace
 }
 
 func newController(hub client.Client, recorder events.Recorder) *Controller {
-	return &Controller{hub: hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.ApplicationManager}, recorder: recorder}
+	return &Controller{
+		hub: hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.ApplicationManager}, recorder: recorder,
+		statuses: reconciler.Pace{Interval: statusInterval},
+	}
 }
 
 // SetupWithManager adds the controller to the manager.
@@ -58,6 +63,9 @@ func SetupWithManager(mgr ctrl.Manager) error {
 // summaryDelay collects changes of an application's resources. Resources that are
 // applied together change together, and each summary reads all of them.
 const summaryDelay = 500 * time.Millisecond
+
+// statusInterval is the time between two statuses of an application.
+const statusInterval = time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
@@ -123,6 +131,8 @@ type scope struct {
 	// errs are the errors of single resources. They do not delay other resources or the
 	// summary.
 	errs []error
+	// holdStatus says that a later reconcile writes the status.
+	holdStatus bool
 }
 
 // Reconcile makes the application's resources, places them, and summarizes them.
@@ -260,16 +270,26 @@ func (c *Controller) summarize(_ context.Context, s *scope) error {
 			return reconciler.RequeueAfter(wait.Jitter(nameConflictRequeueAfter, 0.5))
 		}
 	}
+	if delay := c.statuses.Delay(client.ObjectKeyFromObject(s.app)); delay > 0 && s.before.Status.DesiredResources > 0 && !equality.Semantic.DeepEqual(s.before.Status, s.app.Status) {
+		s.holdStatus = true
+		return reconciler.RequeueAfter(delay)
+	}
 	return nil
 }
 
 // patchStatus writes the status at the end of a reconcile. Events of an application
 // without templates are emitted on its native objects.
 func (c *Controller) patchStatus(ctx context.Context, s *scope) error {
+	if s.holdStatus {
+		return nil
+	}
 	var emit []reconciler.Option
 	if len(s.app.Spec.ResourceTemplates) > 0 {
 		emit = append(emit, reconciler.Emit(c.recorder, s.app, "Apply"))
 	}
-	_, err := c.writer.PatchStatus(ctx, s.before, s.app, emit...)
+	written, err := c.writer.PatchStatus(ctx, s.before, s.app, emit...)
+	if written {
+		c.statuses.Wrote(client.ObjectKeyFromObject(s.app))
+	}
 	return err
 }

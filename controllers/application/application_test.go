@@ -2,6 +2,7 @@ package application
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -131,5 +132,42 @@ func TestOrphan(t *testing.T) {
 				t.Errorf("the application is still there (%v)", err)
 			}
 		})
+	}
+}
+
+// TestPace: a resource changes a moment after a write of the application's status. The
+// next write waits.
+func TestPace(t *testing.T) {
+	requests := &reconcilertest.Requests{}
+	store := hub(t, placedApplication(), resource("a")).WithInterceptorFuncs(requests.Funcs()).Build()
+	c := newController(store, events.NewFakeRecorder(10))
+	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placedApplication())}
+	submit := func() {
+		a := resource("a")
+		if err := store.Get(t.Context(), client.ObjectKeyFromObject(a), a); err != nil {
+			t.Fatal(err)
+		}
+		a.Status.State = v1alpha1.StateSubmitted
+		if err := store.Status().Update(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		reason  string
+		change  func()
+		writes  bool
+		requeue bool
+	}{
+		{reason: "The first status is written at once.", change: func() {}, writes: true},
+		{reason: "An equal status is not written.", change: func() {}},
+		{reason: "A changed status waits.", change: submit, requeue: true},
+		{reason: "A changed status is written after the interval.", change: func() { c.statuses.Interval = 0 }, writes: true},
+	} {
+		step.change()
+		requests.Sent = nil
+		result, err := c.Reconcile(t.Context(), req)
+		if err != nil || (result.RequeueAfter > 0) != step.requeue || slices.Contains(requests.Sent, "patch status of shop") != step.writes {
+			t.Errorf("%s requests %v, requeue after %s, error %v", step.reason, requests.Sent, result.RequeueAfter, err)
+		}
 	}
 }

@@ -126,6 +126,7 @@ func TestTemplates(t *testing.T) {
 	theirs := resource("web")
 	store := hub(t, app, theirs).Build()
 	c := newController(store, events.NewFakeRecorder(100))
+	c.statuses.Interval = 0
 	key := client.ObjectKeyFromObject(app)
 	reconciled := func() (names []string) {
 		t.Helper()

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
@@ -96,6 +98,25 @@ type scope struct {
 	resource *v1alpha1.KubernetesApplicationResource
 	// observation is the status that the target reported last.
 	observation kinds.Observation
+	// requeueAfter is the delay until the statuses of ReplicaSets are written; 0 for no delay.
+	requeueAfter time.Duration
+}
+
+// rolloutDelay is the time for which the statuses of ReplicaSets wait for the end of a
+// rollout. A short rollout then writes each status once.
+const rolloutDelay = 5 * time.Second
+
+// holdReplicaSets tells whether the statuses of ReplicaSets are written later: with the
+// first status of the target, at the end of the rollout, or after a delay.
+func (s *scope) holdReplicaSets() (hold bool, requeueAfter time.Duration) {
+	ready := meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Ready)
+	if ready == nil {
+		return s.observation.Status == nil, 0
+	}
+	if ready.Status == metav1.ConditionFalse && ready.Reason == v1alpha1.ReasonProgressing {
+		requeueAfter = rolloutDelay - time.Since(ready.LastTransitionTime.Time)
+	}
+	return requeueAfter > 0, max(0, requeueAfter)
 }
 
 // Reconcile writes the status of one native object.
@@ -168,6 +189,10 @@ func (c *Controller) patchReplicaSets(ctx context.Context, s *scope) error {
 	if c.kind != (kinds.Deployment{}) {
 		return nil
 	}
+	var hold bool
+	if hold, s.requeueAfter = s.holdReplicaSets(); hold {
+		return nil
+	}
 	var list appsv1.ReplicaSetList
 	err := c.hub.List(ctx, &list, client.InNamespace(s.native.GetNamespace()),
 		client.MatchingFields{OwnerIndex: string(s.native.GetUID())}, client.UnsafeDisableDeepCopy)
@@ -215,13 +240,17 @@ func decode(status map[string]any, into any) error {
 func (c *Controller) patchNativeStatus(ctx context.Context, s *scope) error {
 	want := c.kind.Reflect(s.native, s.observation)
 	have, _, _ := unstructured.NestedMap(s.native.Object, "status")
-	if len(have) == 0 && len(want) == 0 {
-		return nil
+	if len(have) > 0 || len(want) > 0 {
+		after := s.native.DeepCopy()
+		after.Object["status"] = want
+		if _, err := c.writer.PatchStatus(ctx, s.native, after, reconciler.Unlocked()); err != nil {
+			return err
+		}
 	}
-	after := s.native.DeepCopy()
-	after.Object["status"] = want
-	_, err := c.writer.PatchStatus(ctx, s.native, after, reconciler.Unlocked())
-	return err
+	if s.requeueAfter > 0 {
+		return reconciler.RequeueAfter(s.requeueAfter)
+	}
+	return nil
 }
 
 // isPermanent tells whether an error remains until the target reports another status,

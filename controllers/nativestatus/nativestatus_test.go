@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -74,6 +75,17 @@ func fakeHub(t *testing.T, requests *reconcilertest.Requests, objects ...client.
 		WithStatusSubresource(&appsv1.Deployment{}, &appsv1.ReplicaSet{}).Build()
 }
 
+// progressing sets the readiness of a rollout that began some time ago.
+func progressing(ago time.Duration) func(*v1alpha1.KubernetesApplicationResource) {
+	return func(r *v1alpha1.KubernetesApplicationResource) {
+		r.Status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.Ready, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing, LastTransitionTime: metav1.NewTime(time.Now().Add(-ago)),
+		}}
+	}
+}
+
+const oneReady = `{"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 1, "availableReplicas": 1}`
+
 const twoReady = `{"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}`
 
 // TestReconcile tests the order of requests, and failing requests.
@@ -94,6 +106,7 @@ func TestReconcile(t *testing.T) {
 		ready    int64 // of the Deployment
 		err      error
 		terminal bool
+		requeue  bool
 		warning  string
 	}{
 		"Gone": {reason: "A deleted object has no status."},
@@ -109,6 +122,12 @@ func TestReconcile(t *testing.T) {
 			}), resource(twoReady)}},
 		"Ready": {reason: "The ReplicaSet comes before the Deployment.", hub: []client.Object{deployment(), replicaSet(), resource(twoReady)},
 			sent: []string{list, patchRS, patch}, ready: 2},
+		"Rollout": {reason: "The ReplicaSets of a short rollout are written at its end.", hub: []client.Object{deployment(), replicaSet(), resource(oneReady, progressing(0))},
+			sent: []string{patch}, requeue: true},
+		"LongRollout": {reason: "The ReplicaSets of a long rollout are written before its end.", hub: []client.Object{deployment(), replicaSet(), resource(oneReady, progressing(time.Minute))},
+			sent: []string{list, patchRS, patch}},
+		"Unreported": {reason: "Without a status of the target there is no status of the ReplicaSets.", hub: []client.Object{deployment(), replicaSet(), resource("")},
+			sent: []string{patch}},
 		"ListFails": {reason: "A Deployment must not look complete before its ReplicaSets.", hub: []client.Object{deployment(), replicaSet(), resource(twoReady)},
 			fail: map[string]error{list: failure}, sent: []string{list}, err: failure},
 		"ReplicaSetFails": {reason: "The Deployment waits until all ReplicaSets are written.", hub: []client.Object{deployment(), replicaSet(), resource(twoReady)},
@@ -130,7 +149,10 @@ func TestReconcile(t *testing.T) {
 			hub := fakeHub(t, requests, tc.hub...)
 			recorder := events.NewFakeRecorder(10)
 			c := New(hub, kinds.Deployment{}, recorder)
-			_, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			result, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			if (result.RequeueAfter > 0) != tc.requeue {
+				t.Errorf("requeue after %s: %s", result.RequeueAfter, tc.reason)
+			}
 			if terminal := errors.Is(err, reconcile.TerminalError(nil)); terminal != tc.terminal || !tc.terminal && !errors.Is(err, tc.err) {
 				t.Errorf("error %v, want %v, terminal %t: %s", err, tc.err, tc.terminal, tc.reason)
 			}

@@ -66,7 +66,7 @@ func (c *applier) detectDrift(ctx context.Context, s *scope) ([]v1alpha1.Drift, 
 		}
 		c.memory.Writes.Update(s.resource.UID, func(w *memory.LastWrite) {
 			if w.Target != s.target.Name {
-				*w = memory.LastWrite{StatusVersion: w.StatusVersion, Failed: w.Failed, Target: s.target.Name}
+				*w = memory.LastWrite{StatusVersion: w.StatusVersion, StatusAt: w.StatusAt, Failed: w.Failed, Target: s.target.Name}
 			}
 			w.Drift = memory.DriftResult{ObservedDigest: state, Drifts: found}
 		})

@@ -215,6 +215,9 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		ended = reconciler.ErrDone
 	}
 	s.logOutcome(ctx)
+	if reconciler.IsEnd(ended) {
+		s.holdStatusFor = c.holdStatusFor(s)
+	}
 	if err := c.finish(ctx, s); err != nil {
 		if reconciler.IsEnd(ended) {
 			return reconcile.Result{}, err
@@ -226,7 +229,22 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	}
 	result, err := reconciler.Result(ended)
 	result.RequeueAfter = jitter(result.RequeueAfter)
+	if s.holdStatusFor > 0 && (result.RequeueAfter == 0 || s.holdStatusFor < result.RequeueAfter) {
+		result.RequeueAfter = s.holdStatusFor
+	}
 	return result, err
+}
+
+// progressInterval is the time between two statuses that differ only in the progress of a
+// rollout. The status of an object that becomes ready, or fails, is written at once.
+const progressInterval = time.Second
+
+// holdStatusFor returns the delay until the status is written; 0 for now.
+func (c *Controller) holdStatusFor(s *scope) time.Duration {
+	if s.skipStatus || !plan.IsProgress(&s.before.Status, &s.resource.Status) {
+		return 0
+	}
+	return max(0, progressInterval-time.Since(c.memory.Writes.Get(s.resource.UID).StatusAt))
 }
 
 // jitter spreads the requests of many resources; 0 remains 0.
@@ -239,7 +257,7 @@ func jitter(delay time.Duration) time.Duration {
 
 // finish writes the status, and emits the events after that.
 func (c *Controller) finish(ctx context.Context, s *scope) error {
-	if !s.skipStatus {
+	if !s.skipStatus && s.holdStatusFor == 0 {
 		s.clearObserved()
 		s.truncateStatus()
 		if err := c.patchStatus(ctx, s); err != nil {
@@ -265,7 +283,7 @@ func (c *Controller) patchStatus(ctx context.Context, s *scope) error {
 	}
 	var changes []events.Event
 	c.memory.Writes.Update(s.resource.UID, func(w *memory.LastWrite) {
-		w.StatusVersion = s.resource.ResourceVersion
+		w.StatusVersion, w.StatusAt = s.resource.ResourceVersion, time.Now()
 		changes, w.Failed = events.OfResource(s.before.Status.Conditions, s.resource.Status.Conditions, s.resource.Labels[v1alpha1.ApplicationLabel], w.Failed)
 	})
 	s.events = append(changes, s.events...)

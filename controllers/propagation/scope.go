@@ -47,6 +47,8 @@ type scope struct {
 	events []events.Event
 	// skipStatus means that this reconcile does not write the status.
 	skipStatus bool
+	// holdStatusFor is the delay until a reconcile writes the status; 0 for now.
+	holdStatusFor time.Duration
 }
 
 // pollInterval is the interval, jittered, at which the object of another owner is read

@@ -34,11 +34,13 @@ type LastWrite struct {
 	// statusVersion is the resource version with our last status. The cache may be older.
 	// Lost: a restarted process fills its cache from the API server, so the cache has it.
 	StatusVersion string
-	// failed are the conditions whose failure was an event, and not its end. Lost: the end
-	// of a failure has no event, unless it follows the failure at once.
+	// statusAt is the time of our last status. Lost: the next status is written at once.
+	StatusAt time.Time
+	// failed are the conditions whose last event was a failure. Lost: the end of a failure
+	// has no event if another rollout came between.
 	Failed []string
-	// exists says that the target had an object when the object was to be created. Lost:
-	// another attempt to create it fails in the same way.
+	// exists says that the target had an object of this name before the first apply. Lost:
+	// the next apply fails with a conflict again.
 	Exists bool
 	// target is the target of the last apply. Lost: the fields below are unknown.
 	Target string

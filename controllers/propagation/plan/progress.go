@@ -1,0 +1,24 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+)
+
+// IsProgress tells whether two statuses differ only in the progress of a rollout: in both
+// of them the object is not ready, and has not failed.
+func IsProgress(before, after *v1alpha1.KubernetesApplicationResourceStatus) bool {
+	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.Ready), meta.FindStatusCondition(after.Conditions, v1alpha1.Ready)
+	for _, ready := range []*metav1.Condition{was, is} {
+		if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonProgressing {
+			return false
+		}
+	}
+	rest := after.DeepCopy()
+	rest.Remote, rest.ObservedHubGeneration, rest.Observed, rest.Ownership = before.Remote, before.ObservedHubGeneration, before.Observed, before.Ownership
+	meta.FindStatusCondition(rest.Conditions, v1alpha1.Ready).Message = was.Message
+	return equality.Semantic.DeepEqual(*before, *rest) && !equality.Semantic.DeepEqual(*before, *after)
+}
