@@ -52,11 +52,12 @@ type Runner struct {
 	seconds *prometheus.HistogramVec
 
 	connections connections
+	pods        podAnswers
 }
 
 // New returns a Runner. cached and live read the hub.
 func New(cached, live client.Reader, direct *clusters.DirectClients, o Options) *Runner {
-	return &Runner{options: o, hub: cached, live: live, direct: direct, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return &Runner{options: o, hub: cached, live: live, direct: direct, pods: podAnswers{lifetime: podAnswerLifetime}, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "portico_dry_run_seconds",
 		Help:    "Duration of dry runs on targets during admission, by result.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5},

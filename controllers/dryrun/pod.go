@@ -28,9 +28,9 @@ func (r *Runner) createPod(ctx context.Context, s *scope) <-chan string {
 		return out
 	}
 	connection, target, kind, name := s.connection, s.target.Name, s.desired.GetKind(), s.desired.GetName()
-	account := kinds.ServiceAccount(s.desired)
+	account, digest := kinds.ServiceAccount(s.desired), podDigest(pod, s.desired)
 	go func() {
-		err := connection.Create(ctx, pod, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
+		err := r.pods.tryPod(ctx, connection, pod, digest, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
 		if !rejectsPod(err) || r.isSent(ctx, s, policies.ServiceAccountKey(account)) {
 			out <- ""
 			return
@@ -49,9 +49,17 @@ func rejectsPod(err error) bool {
 		return false
 	case status.Status().Code >= http.StatusInternalServerError:
 		return false
-	case apierrors.IsForbidden(err):
-		details := status.Status().Details
-		return details == nil || details.Name != "" // a Forbidden error about the right to create Pods has no name
 	}
-	return true
+	return !isRightMissing(err)
+}
+
+// isRightMissing tells whether the user has no right to create Pods. The error of a
+// missing right has no name of a Pod.
+func isRightMissing(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == ""
 }
