@@ -39,7 +39,7 @@ var _ = Describe("A target that is in use", func() {
 		Eventually(func() []string { return names(dev, namespace, "deployment,service,pods") }).Should(BeEmpty())
 	})
 
-	It("is deleted with its namespace, even if Portico was stopped", func(ctx context.Context) {
+	It("is deleted with its namespace, even if Portico was stopped", alone, func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")

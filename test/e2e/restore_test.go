@@ -42,11 +42,9 @@ func backupWithout(more []string, namespace string, objects ...string) (restore 
 	}
 }
 
-// uninstalled stops Portico and deletes its webhooks. installed restores both. It first
-// waits for the deletion of other namespaces, because the webhooks protect their Secrets.
-func uninstalled(ctx context.Context, namespace string) (installed func()) {
+// uninstalled stops Portico and deletes its webhooks. installed restores both.
+func uninstalled(ctx context.Context) (installed func()) {
 	GinkgoHelper()
-	Eventually(leftBehind).WithArguments(namespace).Should(BeEmpty())
 	configurations := []string{"validatingwebhookconfiguration/portico", "mutatingwebhookconfiguration/portico"}
 	restore := backup("default", configurations...)
 	Expect(portico.Stop()).To(Succeed())
@@ -65,7 +63,7 @@ func uninstalled(ctx context.Context, namespace string) (installed func()) {
 }
 
 var _ = Describe("A hub that is restored from a backup", func() {
-	It("keeps its objects with new UIDs, and no object is created again on the target", func(ctx context.Context) {
+	It("keeps its objects with new UIDs, and no object is created again on the target", alone, func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		apply(namespace, templating(settingsOf(namespace, "one", "a: b")))
@@ -81,7 +79,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		old := get(hub, namespace, "deployment/web,ka/shop,kar", ".items[*].metadata.uid")
 		restore := backup(namespace, "deployment/web", "ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone")
 
-		installed := uninstalled(ctx, namespace)
+		installed := uninstalled(ctx)
 		for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone"} {
 			kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		}
@@ -117,7 +115,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 	}, NodeTimeout(5*time.Minute))
 
 	for _, without := range [][]string{nil, {"ownerReferences", "finalizers"}} { // Velero leaves these out
-		It(fmt.Sprintf("may have resources before their owners, and without %q", without), func(ctx context.Context) {
+		It(fmt.Sprintf("may have resources before their owners, and without %q", without), alone, func(ctx context.Context) {
 			namespace := newNamespace(dev)
 			for _, secret := range []string{"sql", "registry"} {
 				kubectl(hub, "-n", namespace, "create", "secret", "generic", secret, "--from-literal=password=first")
@@ -133,7 +131,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 			before := remotes()
 			resources := backupWithout(without, namespace, "kar/web-deployment", "kar/part-0")
 			owners := backup(namespace, "deployment/web", "ka/shop")
-			installed := uninstalled(ctx, namespace)
+			installed := uninstalled(ctx)
 			for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0"} {
 				kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 			}
@@ -164,13 +162,13 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		}, NodeTimeout(5*time.Minute))
 	}
 
-	It("creates the resources of native objects again if only those are restored", func(ctx context.Context) {
+	It("creates the resources of native objects again if only those are restored", alone, func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		remotes := func() string { return get(dev, namespace, "deployment,pods", ".items[*].metadata.uid") }
 		before := remotes()
-		installed := uninstalled(ctx, namespace)
+		installed := uninstalled(ctx)
 		kubectl(hub, "-n", namespace, "patch", "kar/web-deployment", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		kubectl(hub, "-n", namespace, "delete", "kar,ka", "--all", "--timeout=60s")
 		installed()

@@ -50,7 +50,7 @@ var _ = Describe("The selection of a target", func() {
 		Expect(apply(namespace, manifest).err).To(BeEmpty())
 	})
 
-	It("does not change when a better target appears", func() {
+	It("does not change when a better target appears", alone, func() {
 		namespace := newNamespace(prod)
 		apply(namespace, web())
 		apply(namespace, service("  ports: [{port: 80}]"))
