@@ -143,6 +143,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	case !exists:
 		c.orphaning.ForgetGone(req.NamespacedName)
+		c.statuses.Forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	ctx = reconciler.WithLogValues(ctx, "application", klog.KObj(app))
