@@ -36,7 +36,7 @@ var _ = Describe("A manual change on a target", func() {
 	reporting := []string{"labels: {app: web, workload.crossplane.io/schedule: remote}",
 		"labels: {app: web, workload.crossplane.io/schedule: remote}\n  annotations: {workload.crossplane.io/drift: Report}"}
 
-	It("is kept and reported with the annotation, and reverted without it", alone, func(ctx context.Context) {
+	It("is kept and reported with the annotation, and reverted without it", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web(reporting...))
 		rolledOut(namespace, "web")

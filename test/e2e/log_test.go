@@ -19,7 +19,7 @@ import (
 // The log of the manager shows one Deployment from admission to Ready.
 // UPDATE_GOLDEN=true writes testdata/log.golden.
 var _ = Describe("The log", Serial, func() {
-	It("follows a Deployment from admission to Ready", alone, func(ctx context.Context) {
+	It("follows a Deployment from admission to Ready", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		Expect(portico.RestartWith(ctx, "--v=4", "--log-format=json")).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(portico.Restart(ctx)).To(Succeed()) })

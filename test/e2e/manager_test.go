@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("Without Portico running", func() {
-	It("unlabelled objects work, and labelled objects wait", alone, func(ctx context.Context) {
+	It("unlabelled objects work, and labelled objects wait", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		apply(namespace, web("name: web\n  labels", "name: leaving\n  labels", "app: web}", "app: leaving}"))
@@ -57,7 +57,7 @@ var _ = Describe("Without Portico running", func() {
 })
 
 var _ = Describe("A manager that is killed repeatedly", func() {
-	It("loses no change, leaves no objects behind, and creates no duplicates", alone, func(ctx context.Context) {
+	It("loses no change, leaves no objects behind, and creates no duplicates", func(ctx context.Context) {
 		seed := GinkgoRandomSeed()
 		GinkgoWriter.Println("seed", seed)
 		random := rand.New(rand.NewSource(seed)) //nolint:gosec // a test's

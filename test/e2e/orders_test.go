@@ -37,7 +37,7 @@ func orders(parts []part) [][]part {
 }
 
 var _ = Describe("The hub, Portico and a target", func() {
-	It("converge in any order of stops and starts", alone, func(ctx context.Context) {
+	It("converge in any order of stops and starts", func(ctx context.Context) {
 		parts := []part{
 			{
 				name: "hub",

@@ -75,7 +75,7 @@ var _ = Describe("An unreachable target", func() {
 		}, NodeTimeout(4*time.Minute))
 	}
 
-	It("without a connection Secret keeps deleted objects until they are deleted on it", alone, func(ctx context.Context) {
+	It("without a connection Secret keeps deleted objects until they are deleted on it", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")

@@ -267,7 +267,7 @@ var _ = Describe("An existing object", func() {
 })
 
 var _ = Describe("Shipped policies", func() {
-	It("exist, decide, are created again, and keep changes of users", alone, func(ctx SpecContext) {
+	It("exist, decide, are created again, and keep changes of users", func(ctx SpecContext) {
 		shipped, err := engine.Shipped()
 		Expect(err).NotTo(HaveOccurred())
 		for _, policy := range shipped {

@@ -156,7 +156,7 @@ var _ = Describe("Publishing a managed cluster", func() {
 		Expect(get(dev, namespace, "deployment/web", ".status.readyReplicas")).To(Equal("3"))
 	})
 
-	It("converges if the manager is killed after it made the copy", alone, func(ctx context.Context) {
+	It("converges if the manager is killed after it made the copy", func(ctx context.Context) {
 		installGKE()
 		namespace := newNamespace()
 		apply("", gke("dev"))

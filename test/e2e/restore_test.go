@@ -63,7 +63,7 @@ func uninstalled(ctx context.Context) (installed func()) {
 }
 
 var _ = Describe("A hub that is restored from a backup", func() {
-	It("keeps its objects with new UIDs, and no object is created again on the target", alone, func(ctx context.Context) {
+	It("keeps its objects with new UIDs, and no object is created again on the target", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		apply(namespace, templating(settingsOf(namespace, "one", "a: b")))
@@ -115,7 +115,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 	}, NodeTimeout(5*time.Minute))
 
 	for _, without := range [][]string{nil, {"ownerReferences", "finalizers"}} { // Velero leaves these out
-		It(fmt.Sprintf("may have resources before their owners, and without %q", without), alone, func(ctx context.Context) {
+		It(fmt.Sprintf("may have resources before their owners, and without %q", without), func(ctx context.Context) {
 			namespace := newNamespace(dev)
 			for _, secret := range []string{"sql", "registry"} {
 				kubectl(hub, "-n", namespace, "create", "secret", "generic", secret, "--from-literal=password=first")
@@ -162,7 +162,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		}, NodeTimeout(5*time.Minute))
 	}
 
-	It("creates the resources of native objects again if only those are restored", alone, func(ctx context.Context) {
+	It("creates the resources of native objects again if only those are restored", func(ctx context.Context) {
 		namespace := newNamespace(dev)
 		apply(namespace, web())
 		rolledOut(namespace, "web")

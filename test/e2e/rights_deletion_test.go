@@ -57,7 +57,7 @@ var _ = Describe("A target that is being deleted", func() {
 })
 
 var _ = Describe("Without Portico running", func() {
-	It("finalizers can be removed, and namespaces can be deleted", alone, func() {
+	It("finalizers can be removed, and namespaces can be deleted", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web("name: web\n  labels", "name: web\n  finalizers: [example.org/mine]\n  labels"))
 		rolledOut(namespace, "web")

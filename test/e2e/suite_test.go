@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/portico-io/portico/test/cluster"
 	"github.com/portico-io/portico/test/cluster/install"
@@ -118,9 +118,14 @@ func apply(namespace, manifest string, args ...string) result {
 var namespaces int
 
 // newNamespace creates a namespace on the hub, and publishes the clusters to it. The
-// namespace is deleted after the spec, while the next spec runs.
+// namespace is deleted after the spec, while the next spec runs. A namespace with more than
+// one target waits for the end of the deletion: the first of two targets without objects
+// is selected.
 func newNamespace(targets ...*cluster.Cluster) string {
 	GinkgoHelper()
+	if len(targets) > 1 {
+		Eventually(leftBehind).WithTimeout(2 * time.Minute).Should(BeEmpty())
+	}
 	namespaces++
 	namespace := fmt.Sprintf("spec-%d", namespaces)
 	create(hub, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
@@ -168,34 +173,30 @@ func reconcile(c *cluster.Cluster, namespace, resource string) {
 	kubectl(c, "-n", namespace, "annotate", "--overwrite", "kar", resource, fmt.Sprint("example.org/at=", time.Now().UnixNano()))
 }
 
-// leftBehind lists the resources, applications and targets in all namespaces.
+// leftBehind lists the resources, applications and targets in namespaces that are being
+// deleted.
 func leftBehind() []string {
 	GinkgoHelper()
+	deleting := sets.New[string]()
+	all, err := readerOf(hub).read("", "namespace", metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for _, namespace := range all {
+		if namespace.GetDeletionTimestamp() != nil {
+			deleting.Insert(namespace.GetName())
+		}
+	}
 	var out []string
 	for _, kind := range []string{"kar", "ka", "kt"} {
 		found, err := readerOf(hub).read(allNamespaces, kind, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		for _, object := range found {
-			out = append(out, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
+			if deleting.Has(object.GetNamespace()) {
+				out = append(out, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
+			}
 		}
 	}
 	return out
 }
-
-// alone is the label of a spec that stops Portico or counts the objects of all namespaces.
-// The spec starts after the namespaces of all other specs are deleted. While Portico is
-// stopped, its webhook does not keep the connection Secret of a target in use, and a
-// deleted namespace without it remains.
-var alone = Label("alone")
-
-var _ = BeforeEach(func() {
-	pid := portico.PID()
-	if slices.Contains(CurrentSpecReport().Labels(), alone[0]) {
-		Eventually(leftBehind).WithTimeout(2 * time.Minute).Should(BeEmpty())
-		return
-	}
-	DeferCleanup(func() { Expect(portico.PID()).To(Equal(pid), "a spec that stops Portico has to have the label alone") })
-})
 
 var _ = AfterSuite(func() {
 	if portico != nil && portico.Running() {
