@@ -66,7 +66,7 @@ func renderOverlay(t *testing.T, name string) overlay {
 				t.Fatal(err)
 			}
 			out.options.Complete()
-		case object.GetKind() == "ClusterRole" && object.GetName() == "portico", object.GetKind() == "Role":
+		case object.GetKind() == "ClusterRole" && slices.Contains([]string{"portico", "portico-connections"}, object.GetName()), object.GetKind() == "Role":
 			var role rbacv1.Role
 			convert(&role)
 			for _, rule := range role.Rules {
