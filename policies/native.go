@@ -38,7 +38,7 @@ func ValidateNative(q NativeReview) field.ErrorList {
 	if q.Old != nil {
 		errs = RatchetErrors(errs, validateNativeObject(q.Old))
 	}
-	errs = append(errs, validateLoadBalancerMove(q)...)
+	errs = append(errs, validateMove(q)...)
 	if !kinds.IsRemote(q.Object) {
 		return errs
 	}
@@ -79,7 +79,11 @@ func validateNativeObject(object *unstructured.Unstructured) field.ErrorList {
 	if why := HubOnlyReason(object); why != "" {
 		errs = append(errs, field.Forbidden(schedulePath, fmt.Sprintf("%s %s %s; take the label off", object.GetKind(), object.GetName(), why)))
 	}
-	errs = append(errs, validateSelectorLabels(object)...)
+	written := object.DeepCopy()
+	if kind, known := kinds.For(object.GroupVersionKind()); known {
+		kind.Release(written) // a hold may be in the selector
+	}
+	errs = append(errs, validateSelectorLabels(written)...)
 	errs = append(errs, validateOwnershipAnnotations(object.GetAnnotations(), annotationsPath)...)
 	errs = append(errs, ValidateDriftAndObserve(object)...)
 	_, malformed := MembershipOf(object, &metav1.ObjectMeta{})
@@ -171,15 +175,15 @@ func validateSelectorLabels(object *unstructured.Unstructured) field.ErrorList {
 	return errs
 }
 
-// validateLoadBalancerMove refuses to move a load balancer between hub and target:
-// its loadBalancerClass, which decides who provides it, is immutable.
-func validateLoadBalancerMove(q NativeReview) field.ErrorList {
-	if q.Old == nil || q.Kind != (kinds.Service{}) || !kinds.IsLoadBalancer(q.Old) || !kinds.IsLoadBalancer(q.Object) {
+// validateMove refuses to move an object that cannot move between hub and target.
+func validateMove(q NativeReview) field.ErrorList {
+	if q.Old == nil || kinds.IsRemote(q.Old) == kinds.IsRemote(q.Object) {
 		return nil
 	}
-	const remedy = "a LoadBalancer cannot move between clusters, because its loadBalancerClass is immutable; delete and re-create the Service, or change its type to ClusterIP in the same edit"
-	if kinds.IsRemote(q.Old) != kinds.IsRemote(q.Object) {
-		return field.ErrorList{field.Forbidden(schedulePath, remedy)}
+	before, _ := kinds.ImmovableReason(q.Kind, q.Old)
+	reason, remedy := kinds.ImmovableReason(q.Kind, q.Object)
+	if before == "" || reason == "" {
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Forbidden(schedulePath, reason+"; "+remedy)}
 }

@@ -51,6 +51,11 @@ func ReadinessOf(object *unstructured.Unstructured, expression string) Readiness
 	if expression != "" {
 		return readinessByExpression(expression, object)
 	}
+	if object.GroupVersionKind() == (kinds.ReplicationController{}).GroupVersionKind() {
+		// kstatus does not know this kind. It has the fields of a ReplicaSet.
+		object = &unstructured.Unstructured{Object: maps.Clone(object.Object)}
+		object.SetGroupVersionKind(kinds.ReplicaSet{}.GroupVersionKind())
+	}
 	result, err := status.Compute(object)
 	switch {
 	case err != nil:

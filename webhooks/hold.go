@@ -26,6 +26,6 @@ func hold(identity string, namespaceOptsIn bool) handler {
 		if err != nil {
 			return admission.Response{}, err
 		}
-		return allowedWithPatch(append(patch, held...), "held"), nil
+		return allowedWithPatch(kinds.RestoreManagedFields(append(patch, held...), q.object, q.old), "held"), nil
 	})
 }

@@ -122,9 +122,19 @@ metadata: {name: web, namespace: team-a, labels: {workload.crossplane.io/schedul
 spec: {type: LoadBalancer, loadBalancerClass: workload.crossplane.io/remote, ports: [{port: 80, nodePort: 30080}]}`,
 			audit: "held",
 		},
+		"HoldApplyUnchanged": {
+			reason: "To apply a StatefulSet again changes nothing, not even the time of the last write.",
+			testRequest: testRequest{
+				path:   HoldPath,
+				old:    `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}, managedFields: [{manager: a, time: "2026-08-01T12:00:00Z"}]}, spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}, volumeClaimTemplates: [{metadata: {name: data, labels: {workload.crossplane.io/schedule: remote}}}]}}`,
+				object: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}, managedFields: [{manager: a, time: "2026-08-02T12:00:00Z"}]}, spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}, volumeClaimTemplates: [{metadata: {name: data}}]}}`,
+			},
+			want:  `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}, managedFields: [{manager: a, time: "2026-08-01T12:00:00Z"}]}, spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}}, volumeClaimTemplates: [{metadata: {name: data, labels: {workload.crossplane.io/schedule: remote}}}]}}`,
+			audit: "held",
+		},
 		"HoldOtherKind": {
 			reason:      "A kind that Portico does not support is allowed, if a configuration selects it.",
-			testRequest: testRequest{path: HoldPath, object: `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}}`},
+			testRequest: testRequest{path: HoldPath, object: `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}}`},
 		},
 		"HoldOtherVersion": {
 			reason:      "A version that Portico does not support is allowed.",
@@ -188,21 +198,21 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 		},
 		"Pin": {
 			reason:      "The ReplicaSet of a held Deployment has no Pods.",
-			testRequest: testRequest{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 3, other: 1}}`},
-			want:        `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0, other: 1}}`,
+			testRequest: testRequest{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {pod-template-hash: "1", workload.crossplane.io/schedule: remote}}, spec: {replicas: 3, other: 1}}`},
+			want:        `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {pod-template-hash: "1", workload.crossplane.io/schedule: remote}}, spec: {replicas: 0, other: 1}}`,
 			audit:       "pinned",
 		},
 		"PinUnsaid": {
 			reason:      "The default number of replicas is one.",
-			testRequest: testRequest{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}}`},
-			want:        `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
+			testRequest: testRequest{path: PinPath, object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {pod-template-hash: "1", workload.crossplane.io/schedule: remote}}}`},
+			want:        `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {pod-template-hash: "1", workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
 			audit:       "pinned",
 		},
 		"PinGoesHome": {
 			reason: "A ReplicaSet without the label is an ordinary one.",
 			testRequest: testRequest{
 				path:   PinPath,
-				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
+				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {pod-template-hash: "1", workload.crossplane.io/schedule: remote}}, spec: {replicas: 0}}`,
 				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1}, spec: {replicas: 3}}`,
 			},
 		},
@@ -276,10 +286,10 @@ spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule:
 			reason: "The status of a held ReplicaSet is shielded, too.",
 			testRequest: testRequest{
 				path: ShieldPath, subresource: "status",
-				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 3}}`,
-				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 0}}`,
+				old:    `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {pod-template-hash: "1", workload.crossplane.io/schedule: remote}}, status: {replicas: 3}}`,
+				object: `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {pod-template-hash: "1", workload.crossplane.io/schedule: remote}}, status: {replicas: 0}}`,
 			},
-			want:  `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}}, status: {replicas: 3}}`,
+			want:  `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {pod-template-hash: "1", workload.crossplane.io/schedule: remote}}, status: {replicas: 3}}`,
 			audit: "shielded",
 		},
 		"ShieldOrdinary": {

@@ -10,12 +10,15 @@ import (
 
 // pin keeps spec.replicas of the ReplicaSets of held Deployments at 0.
 func pin(_ context.Context, req admission.Request) (admission.Response, error) {
-	if gvk(req) != kinds.ReplicaSetKind || subresource(req) {
+	if gvk(req) != (kinds.ReplicaSet{}).GroupVersionKind() || subresource(req) {
 		return admission.Allowed(""), nil
 	}
 	object, old, err := decodeObjects(req)
 	if err != nil {
 		return admission.Response{}, err
+	}
+	if kinds.IsRemote(object) {
+		return admission.Allowed(""), nil // it is sent itself
 	}
 	return allowedWithPatch(kinds.RestoreManagedFields(kinds.Pin(object), object, old), "pinned"), nil
 }

@@ -30,9 +30,12 @@ func shield(identity string) handler {
 
 // isStatusManaged tells whether Portico writes the status of an object.
 func isStatusManaged(object *unstructured.Unstructured) bool {
-	if object.GroupVersionKind() == kinds.ReplicaSetKind {
+	kind, known := kinds.For(object.GroupVersionKind())
+	switch {
+	case !known:
+		return false
+	case kind == (kinds.ReplicaSet{}) && !kinds.IsRemote(object): // of a Deployment
 		return kinds.IsHeldReplicaSet(object)
 	}
-	kind, known := kinds.For(object.GroupVersionKind())
-	return known && kinds.IsRemote(object) && kind.Held(object)
+	return kinds.IsRemote(object) && kind.Held(object)
 }

@@ -160,3 +160,74 @@ func TestHoldDeployment(t *testing.T) {
 		"ReleaseBroken":     {reason: "The removal of the label is allowed with an invalid record.", old: broken, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, annotations: {workload.crossplane.io/intent: '{'}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}}}}`, want: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, annotations: {}}, spec: {template: {metadata: {labels: {app: web}}}}}`},
 	})
 }
+
+func TestHoldDaemonSet(t *testing.T) {
+	const (
+		local    = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web}, spec: {template: {metadata: {labels: {app: web}}, spec: {a: b}}}}`
+		labelled = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {app: web}}, spec: {a: b}}}}`
+		held     = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}, spec: {a: b, nodeName: remote.workload.crossplane.io}}}}`
+		waiting  = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/intent: '{"moving":true}'}}, spec: {template: {metadata: {labels: {app: web}}, spec: {a: b}}}}`
+		named    = `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}, spec: {nodeName: mine}}}}`
+	)
+	testHold(t, map[string]holdCase{
+		"Create":   {reason: "A new DaemonSet selects no node.", object: labelled, want: held},
+		"Apply":    {reason: "An update without the hold is held.", old: held, object: labelled, want: held},
+		"Label":    {reason: "A DaemonSet on the hub runs until that of the target is available.", old: local, object: labelled, want: waiting},
+		"Hold":     {reason: "Intake holds it then.", old: waiting, object: held, by: Portico},
+		"Release":  {reason: "A DaemonSet without the label runs on the hub.", old: held, object: `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web}, spec: {template: {metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}, spec: {a: b, nodeName: remote.workload.crossplane.io}}}}`, want: local},
+		"NodeName": {reason: "The name of a node that a user gave is kept; the label denies the Pods.", object: named},
+	})
+}
+
+func TestHoldStatefulSet(t *testing.T) {
+	const (
+		labelled = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {spec: {}}, volumeClaimTemplates: [{metadata: {name: data}}, {metadata: {name: log, labels: {a: b}}}]}}`
+		held     = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {}}, volumeClaimTemplates: [{metadata: {name: data, labels: {workload.crossplane.io/schedule: remote}}}, {metadata: {name: log, labels: {a: b, workload.crossplane.io/schedule: remote}}}]}}`
+		// old was made before Portico was installed.
+		old = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, labels: {workload.crossplane.io/schedule: remote}}, spec: {template: {metadata: {labels: {workload.crossplane.io/schedule: remote}}, spec: {}}, volumeClaimTemplates: [{metadata: {name: data}}, {metadata: {name: log, labels: {a: b}}}]}}`
+	)
+	testHold(t, map[string]holdCase{
+		"Create": {reason: "The Pods and the claims of a new StatefulSet are denied.", object: labelled, want: held},
+		"Apply":  {reason: "Claim templates are immutable, so an update has the stored label.", old: held, object: labelled, want: held},
+		"Stored": {reason: "Nor does an update get a label that the stored one lacks.", old: old, object: labelled, want: old},
+	})
+}
+
+func TestHoldPodDisruptionBudget(t *testing.T) {
+	testHold(t, map[string]holdCase{
+		"Create": {
+			reason: "It selects no Pod that runs on the hub.",
+			object: `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {selector: {matchLabels: {app: web}}}}`,
+			want:   `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {selector: {matchLabels: {app: web, workload.crossplane.io/schedule: remote}}}}`,
+		},
+		"All": {
+			reason: "An empty selector selects every Pod.",
+			object: `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {selector: {}}}`,
+			want:   `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {selector: {matchLabels: {workload.crossplane.io/schedule: remote}}}}`,
+		},
+		"None": {
+			reason: "No selector selects none.",
+			object: `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}}, spec: {minAvailable: 1}}`,
+		},
+	})
+}
+
+// TestControlled leaves the ReplicaSets of Deployments alone.
+func TestControlled(t *testing.T) {
+	for name, text := range map[string]string{
+		"Controller": `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote}, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: a, controller: true}]}, spec: {replicas: 2}}`,
+		"Orphan":     `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-1, labels: {workload.crossplane.io/schedule: remote, pod-template-hash: "1"}}, spec: {replicas: 2}}`,
+	} {
+		object := read(t, text)
+		held, err := admit(t, ReplicaSet{}, object, nil, Anyone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(object.Object, held.Object); diff != "" || IsRemote(object) {
+			t.Errorf("%s: a ReplicaSet of a Deployment is not sent; IsRemote %t (-want +got):\n%s", name, IsRemote(object), diff)
+		}
+		if len(Pin(object)) == 0 {
+			t.Errorf("%s: its replicas are pinned", name)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package kinds
 //go:generate go run ./generate ../..
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,6 +59,12 @@ type Properties struct {
 	HasStatus bool
 	// HasScale is true if the API has the subresource scale.
 	HasScale bool
+	// WithoutController is true if an object that has a controller is not sent, because
+	// the object of its controller is.
+	WithoutController bool
+	// DeniesPods is true if the hub's controller of a held object tries to make Pods, and
+	// is denied.
+	DeniesPods bool
 	// Sent and NotSent describe the projection, for the table of kinds in the docs.
 	Sent, NotSent string
 }
@@ -73,7 +80,12 @@ const (
 
 // All is the registry of the native kinds that may run on a target. `make manifests`
 // derives webhook rules, roles and the docs from it.
-var All = []Kind{Deployment{}, Service{}, Secret{}, ConfigMap{}}
+var All = []Kind{
+	Deployment{}, ReplicaSet{}, ReplicationController{}, DaemonSet{}, StatefulSet{},
+	Service{},
+	PodDisruptionBudget{},
+	Secret{}, ConfigMap{},
+}
 
 // For returns the kind of a native object, and false for a kind that is not in the
 // registry.
@@ -93,8 +105,43 @@ func New(k Kind) *unstructured.Unstructured {
 	return u
 }
 
-// IsRemote tells whether an object is labelled to run on a target.
-func IsRemote(object *unstructured.Unstructured) bool { return object != nil && HasRemoteLabel(object) }
+// IsRemote tells whether an object is labelled to run on a target. The label has no
+// effect on an object of a kind that is only sent without a controller.
+func IsRemote(object *unstructured.Unstructured) bool {
+	return object != nil && HasRemoteLabel(object) && !isControlled(object)
+}
+
+// immovable is a kind of which some objects cannot move between the hub and a target.
+type immovable interface {
+	// immovableReason returns why an object cannot move, and a remedy; "" if it can.
+	immovableReason(object *unstructured.Unstructured) (reason, remedy string)
+}
+
+// MayBeImmovable tells whether a kind has objects that cannot move.
+func MayBeImmovable(k Kind) bool {
+	_, ok := k.(immovable)
+	return ok
+}
+
+// ImmovableReason returns why an object cannot move between the hub and a target, and a
+// remedy; "" if it can.
+func ImmovableReason(k Kind, object *unstructured.Unstructured) (reason, remedy string) {
+	if kind, ok := k.(immovable); ok {
+		return kind.immovableReason(object)
+	}
+	return "", ""
+}
+
+// isControlled tells whether an object is not sent because it has a controller, or had
+// one: a Deployment that is deleted with --cascade=orphan leaves its ReplicaSets.
+func isControlled(object *unstructured.Unstructured) bool {
+	_, ofDeployment := object.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
+	if !ofDeployment && metav1.GetControllerOfNoCopy(object) == nil {
+		return false
+	}
+	kind, known := For(object.GroupVersionKind())
+	return known && kind.Properties().WithoutController
+}
 
 // HasRemoteLabel tells whether an object has the label that schedules it remotely.
 func HasRemoteLabel(object metav1.Object) bool {
@@ -106,7 +153,7 @@ func HasRemoteLabel(object metav1.Object) bool {
 // in the namespace before it opted in, is not changed. Only kinds with the property
 // OptIn get the label.
 func OptIn(object, old *unstructured.Unstructured) Patch {
-	if kind, known := For(object.GroupVersionKind()); !known || !kind.Properties().OptIn {
+	if kind, known := For(object.GroupVersionKind()); !known || !kind.Properties().OptIn || isControlled(object) {
 		return nil
 	}
 	if _, labelled := object.GetLabels()[v1alpha1.ScheduleLabel]; labelled {

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -39,6 +40,17 @@ func set(object *unstructured.Unstructured, value any, path ...string) Patch {
 	}
 	_ = unstructured.SetNestedField(object.Object, value, path...)
 	return Patch{operation}
+}
+
+// setInList is set for a field of an item of a list.
+func setInList(object *unstructured.Unstructured, value any, list []string, index int, path ...string) Patch {
+	values, _, _ := unstructured.NestedFieldNoCopy(object.Object, list...)
+	item := &unstructured.Unstructured{Object: items(values)[index]}
+	patch := set(item, value, path...)
+	for i := range patch {
+		patch[i].Path = pointer(list) + "/" + strconv.Itoa(index) + patch[i].Path
+	}
+	return patch
 }
 
 // remove returns the patch that removes a field, and applies it to object. It

@@ -218,7 +218,7 @@ func TestDeploymentsAreProjectedAsWritten(t *testing.T) {
 			written := object.DeepCopy()
 			by := Anyone
 			if there != nil && IsRemote(there) && IsRemote(object) && random.IntN(4) == 0 {
-				by, object = Portico, Deployment{}.SetHeld(object, random.IntN(2) == 0)
+				by, object = Portico, SetHeld(Deployment{}, object, random.IntN(2) == 0)
 			}
 			held, err := admit(t, Deployment{}, object, there, by)
 			if err != nil {

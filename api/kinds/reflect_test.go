@@ -29,6 +29,7 @@ func TestReflect(t *testing.T) {
 		native     string
 		remote     string // the status on the target; none when empty
 		generation int64
+		revision   string // the newest ControllerRevision on the hub
 		problems   []metav1.Condition
 		want       string
 	}{
@@ -83,6 +84,63 @@ func TestReflect(t *testing.T) {
 			remote: `{replicas: 3, updatedReplicas: 4, availableReplicas: 2}`,
 			want:   `{replicas: 3, updatedReplicas: 3}`,
 		},
+		"ReplicaSet": {
+			reason:     "Each count is at most the number of replicas, and a status always has that number.",
+			native:     `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {generation: 2}, status: {observedGeneration: 1, replicas: 0, conditions: [{type: ReplicaFailure, status: "True"}]}}`,
+			remote:     `{observedGeneration: 5, replicas: 2, fullyLabeledReplicas: 3, readyReplicas: 2, availableReplicas: 2, terminatingReplicas: 1}`,
+			generation: 2,
+			problems:   []metav1.Condition{unreachable},
+			want:       `{observedGeneration: 2, replicas: 2, fullyLabeledReplicas: 2, readyReplicas: 2, availableReplicas: 2, terminatingReplicas: 1, conditions: [{type: TargetReachable, status: "False", reason: Unreachable, message: because, lastTransitionTime: "2026-08-01T12:00:00Z"}]}`,
+		},
+		"ReplicationController": {
+			reason: "Before the target was observed there are no replicas.",
+			native: `{apiVersion: v1, kind: ReplicationController, metadata: {generation: 2}, status: {replicas: 2}}`,
+			want:   `{replicas: 0}`,
+		},
+		"DaemonSet": {
+			reason:     "All counters are the target's.",
+			native:     `{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 2}, status: {collisionCount: 1, desiredNumberScheduled: 0, numberReady: 0}}`,
+			remote:     `{observedGeneration: 5, collisionCount: 3, currentNumberScheduled: 3, desiredNumberScheduled: 3, numberAvailable: 2, numberMisscheduled: 0, numberReady: 2, numberUnavailable: 1, updatedNumberScheduled: 3}`,
+			generation: 2,
+			want:       `{observedGeneration: 2, collisionCount: 1, currentNumberScheduled: 3, desiredNumberScheduled: 3, numberAvailable: 2, numberMisscheduled: 0, numberReady: 2, numberUnavailable: 1, updatedNumberScheduled: 3}`,
+		},
+		"StatefulSet": {
+			reason:     "The revision of a finished rollout is the newest on the hub.",
+			native:     `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 2}, status: {currentRevision: web-1, updateRevision: web-1}}`,
+			remote:     `{observedGeneration: 5, replicas: 2, readyReplicas: 2, currentReplicas: 2, updatedReplicas: 2, availableReplicas: 2, currentRevision: web-a, updateRevision: web-a}`,
+			generation: 2,
+			revision:   "web-2",
+			want:       `{observedGeneration: 2, replicas: 2, readyReplicas: 2, currentReplicas: 2, updatedReplicas: 2, availableReplicas: 2, currentRevision: web-2, updateRevision: web-2}`,
+		},
+		"StatefulSetRollsOut": {
+			reason:     "During a rollout the current revision is that of the last.",
+			native:     `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 2}, status: {currentRevision: web-1, updateRevision: web-1}}`,
+			remote:     `{observedGeneration: 5, replicas: 2, availableReplicas: 2, readyReplicas: 2, currentReplicas: 1, updatedReplicas: 1, currentRevision: web-a, updateRevision: web-b}`,
+			generation: 2,
+			revision:   "web-2",
+			want:       `{observedGeneration: 2, replicas: 2, availableReplicas: 2, readyReplicas: 2, currentReplicas: 1, updatedReplicas: 1, currentRevision: web-1, updateRevision: web-2}`,
+		},
+		"StatefulSetNotObserved": {
+			reason:     "Revisions of the target are of the last template until it has observed the new one.",
+			native:     `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 3}, status: {currentRevision: web-1, updateRevision: web-1}}`,
+			remote:     `{observedGeneration: 5, replicas: 2, availableReplicas: 0, currentRevision: web-a, updateRevision: web-a}`,
+			generation: 2,
+			revision:   "web-2",
+			want:       `{observedGeneration: 2, replicas: 2, availableReplicas: 0, currentRevision: web-1, updateRevision: web-1}`,
+		},
+		"StatefulSetUnseen": {
+			reason:   "Without a status of the target there is no revision.",
+			native:   `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}}`,
+			revision: "web-1",
+			want:     `{replicas: 0, availableReplicas: 0}`,
+		},
+		"PodDisruptionBudget": {
+			reason:     "The names of Pods on the target mean nothing on the hub.",
+			native:     `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {generation: 2}, status: {disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0}}`,
+			remote:     `{observedGeneration: 1, disruptionsAllowed: 1, currentHealthy: 2, desiredHealthy: 1, expectedPods: 2, disruptedPods: {web-1: "2026-08-01T12:00:00Z"}, conditions: [{type: DisruptionAllowed, status: "True"}]}`,
+			generation: 2,
+			want:       `{observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 2, desiredHealthy: 1, expectedPods: 2, conditions: [{type: DisruptionAllowed, status: "True"}]}`,
+		},
 		"Balancer": {
 			reason: "The target's load balancer is copied. The ipMode becomes Proxy, and a hostname has none.",
 			native: `{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}`,
@@ -117,7 +175,7 @@ func TestReflect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			native := read(t, tc.native)
-			seen := Observation{HubGeneration: tc.generation, Problems: tc.problems}
+			seen := Observation{HubGeneration: tc.generation, HubRevision: tc.revision, Problems: tc.problems}
 			if tc.remote != "" {
 				seen.Status = read(t, "{kind: Status, status: "+tc.remote+"}").Object["status"].(map[string]any)
 			}

@@ -9,11 +9,50 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The hub's Deployment controller makes ReplicaSets for a held Deployment. These held
-// ReplicaSets keep the rollout history and never have a Pod.
+// ReplicaSet is held by the label in its Pod template: its controller on the hub tries
+// to make a Pod, is denied, and tries again after up to 1,000 seconds. Only ReplicaSets
+// without a controller are sent.
+//
+// The hub's Deployment controller makes ReplicaSets for a held Deployment. These have the
+// label of the Pod template, keep the rollout history, and are pinned to no replicas.
+type ReplicaSet struct{ podTemplate }
 
-// ReplicaSetKind is the kind of held ReplicaSets.
-var ReplicaSetKind = schema.GroupVersionKind{Group: appsv1.GroupName, Version: "v1", Kind: "ReplicaSet"}
+var _ Workload = ReplicaSet{}
+
+// GroupVersionKind implements Kind.
+func (ReplicaSet) GroupVersionKind() schema.GroupVersionKind {
+	return appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
+}
+
+// Resource implements Kind.
+func (ReplicaSet) Resource() string { return "replicasets" }
+
+// Properties implements Kind.
+func (ReplicaSet) Properties() Properties {
+	return Properties{
+		OptIn: true, Held: true, HasStatus: true, HasScale: true, WithoutController: true, DeniesPods: true,
+		Sent:    "the spec you wrote",
+		NotSent: "one that has a controller, such as a Deployment; `replicas`, when an autoscaler on the target sets them",
+	}
+}
+
+// Hold implements Kind.
+func (r ReplicaSet) Hold(object, old *unstructured.Unstructured, by Author) (Patch, error) {
+	return holdWorkload(r, object, old, by)
+}
+
+// Release implements Kind.
+func (r ReplicaSet) Release(object *unstructured.Unstructured) Patch {
+	return releaseWorkload(r, object)
+}
+
+// Reflect implements Kind.
+func (ReplicaSet) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
+	status := reflectReplicas(native, seen)
+	requireCounts(status, "replicas")
+	setConditions(status, seen, "lastTransitionTime")
+	return status
+}
 
 // revisionAnnotation is the Deployment controller's count of rollouts.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
@@ -21,7 +60,7 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 // Pin returns the change that keeps a held ReplicaSet without replicas. A ReplicaSet
 // that loses the label is not pinned.
 func Pin(replicaSet *unstructured.Unstructured) Patch {
-	if !IsRemote(replicaSet) {
+	if !HasRemoteLabel(replicaSet) {
 		return nil
 	}
 	return set(replicaSet, int64(0), "spec", "replicas")
@@ -60,5 +99,5 @@ func HeldReplicaSetStatus(deployment appsv1.DeploymentStatus, generation int64, 
 	return status
 }
 
-// IsHeldReplicaSet tells whether a ReplicaSet is held, by its label.
+// IsHeldReplicaSet tells whether a ReplicaSet of a Deployment is held, by its label.
 func IsHeldReplicaSet(replicaSet metav1.Object) bool { return HasRemoteLabel(replicaSet) }

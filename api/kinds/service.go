@@ -19,7 +19,7 @@ import (
 // by a class of Portico that the hub's cloud controller ignores.
 type Service struct{}
 
-var _ Kind = Service{}
+var _ immovable = Service{}
 
 // GroupVersionKind implements Kind.
 func (Service) GroupVersionKind() schema.GroupVersionKind {
@@ -78,6 +78,15 @@ func (Service) Held(object *unstructured.Unstructured) bool { return IsRemote(ob
 // IsLoadBalancer tells whether a Service is of type LoadBalancer.
 func IsLoadBalancer(service *unstructured.Unstructured) bool {
 	return nestedString(service, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
+}
+
+// immovableReason implements immovable.
+func (Service) immovableReason(object *unstructured.Unstructured) (reason, remedy string) {
+	if !IsLoadBalancer(object) {
+		return "", ""
+	}
+	return "a LoadBalancer cannot move between clusters, because its loadBalancerClass is immutable",
+		"delete and re-create the Service, or change its type to ClusterIP in the same edit"
 }
 
 // serviceIntent returns the values of the user, without those of the hub. Admission runs

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -269,20 +269,28 @@ func managerOptions(o *Options, tlsOptions []func(*tls.Config)) ctrl.Options {
 }
 
 // cacheOptions restricts the caches to the objects that Portico needs: labelled native
-// objects, and ReplicaSets without their Pod templates.
+// objects. The ReplicaSets of Deployments have no Pod templates there.
 func cacheOptions(resync time.Duration) cache.Options {
 	labelled := labels.SelectorFromSet(labels.Set{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote})
 	byObject := map[client.Object]cache.ByObject{
-		&appsv1.ReplicaSet{}: {Label: labelled, Transform: stripTemplate},
+		nativestatus.ControllerRevision(): {Label: labelled, Transform: stripRevision},
 		// Of ServiceAccounts, only the image pull secrets are kept.
 		&corev1.ServiceAccount{}: {Transform: stripAccount},
 	}
 	for _, kind := range kinds.All {
 		if !kinds.HasContent(kind.GroupVersionKind()) { // Pods refer to Secrets and ConfigMaps without the label
-			byObject[kinds.New(kind)] = cache.ByObject{Label: labelled}
+			byObject[kinds.New(kind)] = cache.ByObject{Label: labelled, Transform: stripTemplate}
 		}
 	}
 	return cache.Options{SyncPeriod: &resync, DefaultTransform: stripMetadata, ByObject: byObject}
+}
+
+// stripRevision strips metadata, and drops the template in a ControllerRevision.
+func stripRevision(object any) (any, error) {
+	if revision, ok := object.(*unstructured.Unstructured); ok {
+		delete(revision.Object, "data")
+	}
+	return stripMetadata(object)
 }
 
 // stripMetadata drops metadata that Portico does not read: managed fields, and the
@@ -298,12 +306,13 @@ func stripMetadata(object any) (any, error) {
 	return object, nil
 }
 
+// stripTemplate strips metadata, and drops the Pod template of the ReplicaSets of
+// Deployments, which are not sent.
 func stripTemplate(object any) (any, error) {
-	if rs, ok := object.(*appsv1.ReplicaSet); ok {
-		rs.ManagedFields = nil
-		rs.Spec.Template = corev1.PodTemplateSpec{}
+	if native, ok := object.(*unstructured.Unstructured); ok && !kinds.IsRemote(native) {
+		unstructured.RemoveNestedField(native.Object, "spec", "template")
 	}
-	return object, nil
+	return stripMetadata(object)
 }
 
 func stripAccount(object any) (any, error) {
@@ -342,7 +351,8 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 		{&v1alpha1.KubernetesApplicationResource{}, policies.DependencyIndex, propagation.IndexDependencies},
 		{&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, target.IndexSecret},
 		{&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, func(o client.Object) []string { return policies.RelatedTargetKeys(o) }},
-		{&appsv1.ReplicaSet{}, nativestatus.OwnerIndex, nativestatus.IndexOwner},
+		{kinds.New(kinds.ReplicaSet{}), nativestatus.OwnerIndex, nativestatus.IndexOwner},
+		{nativestatus.ControllerRevision(), nativestatus.OwnerIndex, nativestatus.IndexOwner},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, index.field, index.value); err != nil {
 			return fmt.Errorf("preparing index %s: %w", index.field, err)

@@ -146,7 +146,7 @@ func (c *Controller) patchDeniedStatus(ctx context.Context, native *unstructured
 	if !c.kind.Properties().HasStatus {
 		return nil
 	}
-	if deployment := (kinds.Deployment{}); c.kind == deployment && !deployment.Held(native) {
+	if !c.kind.Held(native) {
 		return nil // the object still runs on the hub, and keeps its own status
 	}
 	after := native.DeepCopy()

@@ -41,7 +41,7 @@ import (
 const maxConcurrentReconciles = 8
 
 // rolloutRequeueAfter is the delay after which intake reads objects of the hub again
-// that no watch covers: the rollout of a Deployment without the label.
+// that no watch covers: those of an object without the label, and its Pods.
 const rolloutRequeueAfter = time.Second
 
 // Controller takes in the objects of one kind.
@@ -53,6 +53,9 @@ type Controller struct {
 	evaluator *decisions.Evaluator
 	load      *targetselection.Load
 	recorder  events.Recorder
+	// replicaSets and pods are those of objects that move.
+	replicaSets replicaSets
+	pods        pods
 	memory
 }
 
@@ -61,15 +64,15 @@ type memory struct {
 	// denials lists the objects that policies denied. After a restart every object is
 	// evaluated again.
 	denials denials
-	// returnBackoff delays the reconciles of Deployments that return to the hub. After
-	// a restart the delays start again.
+	// returnBackoff delays the reconciles of objects that return to the hub. After a
+	// restart the delays start again.
 	returnBackoff backoff
 	// orphaning lists the owners that are deleted with --cascade=orphan. An owner that
 	// still has the finalizer is seen again after a restart.
 	orphaning reconciler.OrphaningOwners
 }
 
-// backoff grows while a Deployment that returns to the hub is not ready there.
+// backoff grows while an object that returns to the hub is not ready there.
 type backoff = workqueue.TypedRateLimiter[types.NamespacedName]
 
 func newBackoff() backoff {
@@ -77,8 +80,10 @@ func newBackoff() backoff {
 }
 
 func newController(hub client.Client, live client.Reader, kind kinds.Kind, recorder events.Recorder) *Controller {
+	writer := reconciler.Writer{Client: hub, Owner: v1alpha1.IntakeManager}
 	return &Controller{
-		hub: hub, live: live, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.IntakeManager},
+		hub: hub, live: live, writer: writer,
+		replicaSets: replicaSets{hub: hub, live: live, writer: writer}, pods: pods{live: live, writer: writer},
 		kind: kind, recorder: recorder, memory: memory{returnBackoff: newBackoff()},
 	}
 }
@@ -111,7 +116,7 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), kinds.New(c.kind), serviceAccountIndex, indexServiceAccount); err != nil {
 		return fmt.Errorf("adding index %s: %w", serviceAccountIndex, err)
 	}
-	b = b.For(kinds.New(c.kind), builder.WithPredicates(intentChanged())).
+	b = b.For(kinds.New(c.kind), builder.WithPredicates(reconciler.Remote(), intentChanged())).
 		Watches(kinds.New(c.kind), c.orphaning.Handler()).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.usersOfServiceAccount), builder.WithPredicates(pullSecretsChanged()))
 	for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
@@ -189,7 +194,7 @@ func (c *Controller) getNative(ctx context.Context, key client.ObjectKey) (*unst
 }
 
 // ensureRemote ensures the application and the resource of an object, and stops the Pods
-// of a Deployment that still runs on the hub.
+// of an object that still runs on the hub.
 func (c *Controller) ensureRemote(ctx context.Context, native *unstructured.Unstructured) (reconcile.Result, error) {
 	return reconciler.Run(ctx, &scope{native: native}, []reconciler.Step[*scope]{
 		{Name: "find application", Run: c.findApplication},

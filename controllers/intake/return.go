@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,8 +18,8 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// returnToHub returns an object without the label to the hub. A Deployment is available
-// on the hub before its object on the target is deleted.
+// returnToHub returns an object without the label to the hub. Its Pods are available on
+// the hub before its object on the target is deleted.
 func (c *Controller) returnToHub(ctx context.Context, native *unstructured.Unstructured) (reconcile.Result, error) {
 	return reconciler.Run(ctx, &scope{native: native}, []reconciler.Step[*scope]{
 		{Name: "get resource", Run: c.getResource},
@@ -56,88 +53,26 @@ func (c *Controller) getResource(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// startOnHub turns the held ReplicaSets of a Deployment back into ordinary ReplicaSets, and waits
-// until the Deployment is available on the hub.
+// startOnHub waits until the Pods of an object are available on the hub. It turns the
+// held ReplicaSets of a Deployment back into ordinary ReplicaSets.
 func (c *Controller) startOnHub(ctx context.Context, s *scope) error {
-	if c.kind != (kinds.Deployment{}) {
+	if _, ok := c.kind.(kinds.Workload); !ok {
 		return nil
 	}
-	available, err := c.restoreReplicaSets(ctx, s.native)
-	if err != nil {
-		return err
+	available := policies.ReadinessOf(s.native, "").IsReady()
+	if c.kind == (kinds.Deployment{}) {
+		restored, err := c.replicaSets.restore(ctx, s.native, available)
+		if err != nil {
+			return err
+		}
+		available = available && restored
 	}
 	key := client.ObjectKeyFromObject(s.native)
-	if !available { // no cache has the Deployment, so there is no event
-		ctrl.LoggerFrom(ctx).V(2).Info("Skipped deletion of resource", "reason", "the Deployment is not available on the hub")
+	if !available { // no cache has the object, so there is no event
+		ctrl.LoggerFrom(ctx).V(2).Info("Skipped deletion of resource", "reason", "the object is not available on the hub")
 		return reconciler.RequeueAfter(c.returnBackoff.When(key))
 	}
 	return nil
-}
-
-// restoreReplicaSets restores the ReplicaSets of a Deployment, and tells whether the
-// Deployment is available on the hub and has no held one left.
-func (c *Controller) restoreReplicaSets(ctx context.Context, native *unstructured.Unstructured) (bool, error) {
-	available := policies.ReadinessOf(native, "").IsReady()
-	if !available {
-		// The cache holds held ReplicaSets. Without one, the Deployment only needs time.
-		if cached, err := listReplicaSets(ctx, c.hub, native); err != nil || len(cached) == 0 {
-			return false, err
-		}
-	}
-	replicaSets, err := c.replicaSets(ctx, native)
-	if err != nil {
-		return false, err
-	}
-	held := 0
-	for i := range replicaSets {
-		if kinds.IsHeldReplicaSet(&replicaSets[i]) {
-			held++
-		}
-		if err := c.restoreReplicaSet(ctx, native, &replicaSets[i]); err != nil {
-			return false, err
-		}
-	}
-	return available && held == 0, nil
-}
-
-// restoreReplicaSet removes Portico's label, and the annotation that the Deployment
-// controller copied from the Deployment. A held one of the current template is deleted:
-// the Deployment controller makes an ordinary ReplicaSet for it.
-func (c *Controller) restoreReplicaSet(ctx context.Context, native *unstructured.Unstructured, rs *appsv1.ReplicaSet) error {
-	held := kinds.IsHeldReplicaSet(rs)
-	if _, marked := rs.Annotations[v1alpha1.IntentAnnotation]; !held && !marked {
-		return nil
-	}
-	if held {
-		before := rs.DeepCopy()
-		removeMarks(before)
-		if hasCurrentTemplate(native, before) {
-			return c.writer.Delete(ctx, rs, "restoring", client.Preconditions{UID: &rs.UID})
-		}
-	}
-	before := rs.DeepCopy()
-	removeMarks(rs)
-	_, err := c.writer.Patch(ctx, before, rs, "restoring")
-	return err
-}
-
-func removeMarks(rs *appsv1.ReplicaSet) {
-	delete(rs.Labels, v1alpha1.ScheduleLabel)
-	delete(rs.Spec.Template.Labels, v1alpha1.ScheduleLabel)
-	delete(rs.Annotations, v1alpha1.IntentAnnotation)
-}
-
-// hasCurrentTemplate tells whether a ReplicaSet has the Pod template of its Deployment.
-// It leaves out the hash, as the Deployment controller does.
-func hasCurrentTemplate(native *unstructured.Unstructured, rs *appsv1.ReplicaSet) bool {
-	var deployment appsv1.Deployment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(native.Object, &deployment); err != nil {
-		return false
-	}
-	want, have := deployment.Spec.Template.DeepCopy(), rs.Spec.Template.DeepCopy()
-	delete(want.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-	delete(have.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
-	return equality.Semantic.DeepEqual(want, have)
 }
 
 // waitForDependents waits until no object on the target refers to a Secret or ConfigMap

@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -29,10 +31,9 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler"
 )
 
-// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,resources=replicasets/status,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch
 
-// OwnerIndex finds ReplicaSets by the UID of their controller.
+// OwnerIndex finds ReplicaSets and ControllerRevisions by the UID of their controller.
 const OwnerIndex = "metadata.controller.uid"
 
 // IndexOwner is the function of OwnerIndex.
@@ -70,10 +71,13 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		b := ctrl.NewControllerManagedBy(mgr).
 			Named("status-"+kind.Resource()).
 			WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles}).
-			For(kinds.New(kind)).
+			For(kinds.New(kind), builder.WithPredicates(reconciler.Remote())).
 			Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.nativeOf))
-		if kind == (kinds.Deployment{}) {
-			b = b.Watches(&appsv1.ReplicaSet{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.Deployment{}, handler.OnlyControllerOwner()))
+		switch kind {
+		case kinds.StatefulSet{}:
+			b = b.Watches(ControllerRevision(), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.StatefulSet{}, handler.OnlyControllerOwner()))
+		case kinds.Deployment{}:
+			b = b.Watches(kinds.New(kinds.ReplicaSet{}), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.Deployment{}, handler.OnlyControllerOwner()))
 		}
 		if err := b.Complete(reconciler.RetryOnConflict(c)); err != nil {
 			return fmt.Errorf("adding the status controller of %s: %w", kind.Resource(), err)
@@ -132,6 +136,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	steps := []reconciler.Step[*scope]{
 		{Name: "get resource", Run: c.getResource},
 		{Name: "read remote status", Run: readRemoteStatus},
+		{Name: "find revision", Run: c.findRevision},
 		// Helm 3 reads the ReplicaSets once the Deployment is complete, so they come first.
 		{Name: "patch ReplicaSets", Run: c.patchReplicaSets},
 		{Name: "patch status", Run: c.patchNativeStatus},
@@ -193,8 +198,9 @@ func (c *Controller) patchReplicaSets(ctx context.Context, s *scope) error {
 	if hold, s.requeueAfter = s.holdReplicaSets(); hold {
 		return nil
 	}
-	var list appsv1.ReplicaSetList
-	err := c.hub.List(ctx, &list, client.InNamespace(s.native.GetNamespace()),
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
+	err := c.hub.List(ctx, list, client.InNamespace(s.native.GetNamespace()),
 		client.MatchingFields{OwnerIndex: string(s.native.GetUID())}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the ReplicaSets of Deployment %s: %w", client.ObjectKeyFromObject(s.native), err)
@@ -210,17 +216,46 @@ func (c *Controller) patchReplicaSets(ctx context.Context, s *scope) error {
 	newest := kinds.NewestReplicaSet(objects)
 	for i := range list.Items {
 		cached := &list.Items[i]
-		want := kinds.HeldReplicaSetStatus(remote, cached.Generation, metav1.Object(cached) == newest)
-		want.Conditions = cached.Status.Conditions
-		if equality.Semantic.DeepEqual(cached.Status, want) {
+		status := kinds.HeldReplicaSetStatus(remote, cached.GetGeneration(), metav1.Object(cached) == newest)
+		want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+		if err != nil {
+			return fmt.Errorf("encoding the status of ReplicaSet %s: %w", client.ObjectKeyFromObject(cached), err)
+		}
+		if conditions, found, _ := unstructured.NestedSlice(cached.Object, "status", "conditions"); found {
+			want["conditions"] = conditions
+		}
+		if equality.Semantic.DeepEqual(cached.Object["status"], want) {
 			continue
 		}
 		rs := cached.DeepCopy()
-		rs.Status = want
+		rs.Object["status"] = want
 		if _, err := c.writer.PatchStatus(ctx, cached, rs, reconciler.Unlocked()); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// ControllerRevision returns an empty object of the cache. It has no data.
+func ControllerRevision() *unstructured.Unstructured {
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	return out
+}
+
+// findRevision finds the newest ControllerRevision of a StatefulSet on the hub.
+func (c *Controller) findRevision(ctx context.Context, s *scope) error {
+	if c.kind != (kinds.StatefulSet{}) {
+		return nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	err := c.hub.List(ctx, list, client.InNamespace(s.native.GetNamespace()),
+		client.MatchingFields{OwnerIndex: string(s.native.GetUID())}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the ControllerRevisions of StatefulSet %s: %w", client.ObjectKeyFromObject(s.native), err)
+	}
+	s.observation.HubRevision = kinds.NewestControllerRevision(list.Items)
 	return nil
 }
 

@@ -71,7 +71,7 @@ func fakeHub(t *testing.T, requests *reconcilertest.Requests, objects ...client.
 	t.Helper()
 	scheme := reconcilertest.Scheme(t, clientgoscheme.AddToScheme, v1alpha1.AddToScheme)
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(requests.Funcs()).
-		WithIndex(&appsv1.ReplicaSet{}, OwnerIndex, IndexOwner).
+		WithIndex(kinds.New(kinds.ReplicaSet{}), OwnerIndex, IndexOwner).
 		WithStatusSubresource(&appsv1.Deployment{}, &appsv1.ReplicaSet{}).Build()
 }
 

@@ -62,17 +62,18 @@ type decision struct {
 	Warning      bool
 }
 
-// decide decides about one object. optedIn is the time at which its namespace opted in.
-// adopt is set if the namespace also opts in the objects that existed before.
-func decide(object *metav1.PartialObjectMetadata, loadBalancer bool, optedIn time.Time, adopt bool) decision {
+// decide decides about one object. immovable is the reason for which the object cannot
+// move, or "". optedIn is the time at which its namespace opted in. adopt is set if the
+// namespace also opts in the objects that existed before.
+func decide(object *metav1.PartialObjectMetadata, immovable string, optedIn time.Time, adopt bool) decision {
 	missed := !object.CreationTimestamp.Time.Before(optedIn)
 	switch {
-	case object.DeletionTimestamp != nil, isAPIServer(object), !missed && !adopt:
+	case object.DeletionTimestamp != nil, isAPIServer(object), metav1.GetControllerOf(object) != nil, !missed && !adopt:
 		return decision{}
-	case loadBalancer:
+	case immovable != "":
 		return decision{Reason: v1alpha1.ReasonCannotMove, Warning: true, Note: fmt.Sprintf(
-			"runs on the hub, although namespace %s opts in: a LoadBalancer cannot move between clusters, because its loadBalancerClass is immutable; "+
-				"delete and re-create the Service, or label it %s=%s", object.Namespace, v1alpha1.ScheduleLabel, v1alpha1.ScheduleLocal)}
+			"runs on the hub, although namespace %s opts in: %s; delete and re-create the %s, or label it %s=%s",
+			object.Namespace, immovable, object.Kind, v1alpha1.ScheduleLabel, v1alpha1.ScheduleLocal)}
 	case adopt:
 		return decision{OptIn: true, Reason: v1alpha1.EventOptedIn, Note: fmt.Sprintf(
 			"labelled %s=%s, because namespace %s opts in and has the annotation %s",

@@ -23,26 +23,26 @@ func TestDecide(t *testing.T) {
 	going := object("Deployment", "shop", "web", after)
 	going.DeletionTimestamp = &metav1.Time{Time: after}
 	cases := map[string]struct {
-		reason       string
-		object       *metav1.PartialObjectMetadata
-		loadBalancer bool
-		adopt        bool
-		want         decision
+		reason    string
+		object    *metav1.PartialObjectMetadata
+		immovable string
+		adopt     bool
+		want      decision
 	}{
-		"Before":           {reason: "An object from before the opt-in stays on the hub.", object: object("Deployment", "shop", "web", before)},
-		"BeforeAdopted":    {reason: "An object from before the opt-in moves if the namespace asks for it.", object: object("Deployment", "shop", "web", before), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
-		"Missed":           {reason: "An object from after the opt-in without the label is reported.", object: object("Deployment", "shop", "web", after), want: decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true}},
-		"SameSecond":       {reason: "Times are in seconds. An object of the same second is reported.", object: object("Deployment", "shop", "web", optedIn), want: decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true}},
-		"MissedAdopted":    {reason: "An object from after the opt-in moves if the namespace asks for it.", object: object("Service", "shop", "web", after), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
-		"Balancer":         {reason: "A load balancer cannot move.", object: object("Service", "shop", "web", after), loadBalancer: true, adopt: true, want: decision{Reason: v1alpha1.ReasonCannotMove, Warning: true}},
-		"BalancerBefore":   {reason: "A load balancer from before the opt-in is not reported.", object: object("Service", "shop", "web", before), loadBalancer: true},
-		"Going":            {reason: "An object that is being deleted stays.", object: going, adopt: true},
-		"APIServer":        {reason: "The Service of the hub's API server stays.", object: object("Service", "default", "kubernetes", after), adopt: true},
-		"NamedLikeTheHubs": {reason: "A Service with the same name in another namespace moves.", object: object("Service", "shop", "kubernetes", after), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
+		"Before":           {reason: "An object that was there before is left alone.", object: object("Deployment", "shop", "web", before)},
+		"BeforeAdopted":    {reason: "Unless the namespace says otherwise.", object: object("Deployment", "shop", "web", before), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
+		"Missed":           {reason: "The label did not reach an object that was created later: that is told.", object: object("Deployment", "shop", "web", after), want: decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true}},
+		"SameSecond":       {reason: "Times are in seconds. In doubt it is told.", object: object("Deployment", "shop", "web", optedIn), want: decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true}},
+		"MissedAdopted":    {reason: "And put right, if the namespace says so.", object: object("Service", "shop", "web", after), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
+		"Balancer":         {reason: "A load balancer cannot move.", object: object("Service", "shop", "web", after), immovable: "it cannot move", adopt: true, want: decision{Reason: v1alpha1.ReasonCannotMove, Warning: true}},
+		"BalancerBefore":   {reason: "And need not.", object: object("Service", "shop", "web", before), immovable: "it cannot move"},
+		"Going":            {reason: "An object that is being deleted goes.", object: going, adopt: true},
+		"APIServer":        {reason: "The hub's own API server stays.", object: object("Service", "default", "kubernetes", after), adopt: true},
+		"NamedLikeTheHubs": {reason: "Elsewhere the name means nothing.", object: object("Service", "shop", "kubernetes", after), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.object, tc.loadBalancer, optedIn, tc.adopt)
+			got := decide(tc.object, tc.immovable, optedIn, tc.adopt)
 			if (got.Note == "") != (got.Reason == "") {
 				t.Errorf("an event has a reason and a note, or is none: %+v", got)
 			}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -173,16 +172,16 @@ func (c *Controller) checkKind(ctx context.Context, kind kinds.Kind, namespace *
 		for i := range page.Items {
 			object := &page.Items[i]
 			object.SetGroupVersionKind(gvk)
-			d := decide(object, false, since, adopt)
+			d := decide(object, "", since, adopt)
 			if d == (decision{}) {
 				continue
 			}
-			isLoadBalancer, err := c.isLoadBalancer(ctx, object)
+			immovable, err := c.immovableReason(ctx, kind, object)
 			if err != nil {
 				return err
 			}
-			if isLoadBalancer {
-				d = decide(object, true, since, adopt)
+			if immovable != "" {
+				d = decide(object, immovable, since, adopt)
 			}
 			if err := c.applyDecision(ctx, object, d); err != nil {
 				return err
@@ -194,18 +193,19 @@ func (c *Controller) checkKind(ctx context.Context, kind kinds.Kind, namespace *
 	}
 }
 
-// isLoadBalancer reads the type of a Service, which is not in its metadata.
-func (c *Controller) isLoadBalancer(ctx context.Context, object *metav1.PartialObjectMetadata) (bool, error) {
-	if object.GroupVersionKind() != (kinds.Service{}).GroupVersionKind() {
-		return false, nil
+// immovableReason reads an object of a kind that may not be able to move. Its metadata
+// does not have the reason.
+func (c *Controller) immovableReason(ctx context.Context, kind kinds.Kind, object *metav1.PartialObjectMetadata) (string, error) {
+	if !kinds.MayBeImmovable(kind) {
+		return "", nil
 	}
-	service := &unstructured.Unstructured{}
-	service.SetGroupVersionKind(object.GroupVersionKind())
-	err := c.live.Get(ctx, client.ObjectKeyFromObject(object), service)
+	native := kinds.New(kind)
+	err := c.live.Get(ctx, client.ObjectKeyFromObject(object), native)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return "", nil
 	}
-	return kinds.IsLoadBalancer(service), err
+	reason, _ := kinds.ImmovableReason(kind, native)
+	return reason, err
 }
 
 // applyDecision labels an object, and emits each event once.

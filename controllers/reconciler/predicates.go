@@ -2,9 +2,12 @@ package reconciler
 
 import (
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/portico-io/portico/api/kinds"
 )
 
 // Updated passes the updates for which changed returns true, and every other event. An
@@ -20,6 +23,20 @@ func Updated[T client.Object](changed func(before, after T) bool) predicate.Pred
 // UpdatedOnly passes the updates for which changed returns true, and no other event.
 func UpdatedOnly[T client.Object](changed func(before, after T) bool) predicate.Predicate {
 	return predicate.And(onlyUpdates, Updated(changed))
+}
+
+// Remote passes events of native objects that are, or were, sent to a target. An object
+// that is not unstructured passes.
+func Remote() predicate.Predicate {
+	remote := func(object client.Object) bool {
+		native, ok := object.(*unstructured.Unstructured)
+		return !ok || kinds.IsRemote(native)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return remote(e.Object) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return remote(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return remote(e.ObjectOld) || remote(e.ObjectNew) },
+	}
 }
 
 // Deleted passes only deletions.

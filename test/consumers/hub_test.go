@@ -51,7 +51,7 @@ func startHub(t *testing.T) *hub {
 	}
 	h := &hub{events: events.NewFakeRecorder(10)}
 	h.Client = interceptor.NewClient(direct, interceptor.Funcs{
-		List: ownedReplicaSets,
+		List: ownedObjects,
 		SubResourcePatch: func(ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 			h.writes++
 			return c.SubResource(subresource).Patch(ctx, object, patch, options...)
@@ -60,25 +60,24 @@ func startHub(t *testing.T) *hub {
 	return h
 }
 
-// ownedReplicaSets lists ReplicaSets from the API server, as the manager does with its
-// index.
-func ownedReplicaSets(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+// ownedObjects lists objects from the API server, as the manager does with its index.
+func ownedObjects(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 	var listed client.ListOptions
 	listed.ApplyOptions(options)
 	owner, _ := listed.FieldSelector.RequiresExactMatch(nativestatus.OwnerIndex)
 	if err := c.List(ctx, list, client.InNamespace(listed.Namespace)); err != nil {
 		return err
 	}
-	replicaSets := list.(*appsv1.ReplicaSetList) //nolint:forcetypeassert // the controller lists nothing else
-	var owned []appsv1.ReplicaSet
-	for i := range replicaSets.Items {
-		for _, uid := range nativestatus.IndexOwner(&replicaSets.Items[i]) {
+	objects := list.(*unstructured.UnstructuredList) //nolint:forcetypeassert // the controller lists nothing else
+	var owned []unstructured.Unstructured
+	for i := range objects.Items {
+		for _, uid := range nativestatus.IndexOwner(&objects.Items[i]) {
 			if uid == owner {
-				owned = append(owned, replicaSets.Items[i])
+				owned = append(owned, objects.Items[i])
 			}
 		}
 	}
-	replicaSets.Items = owned
+	objects.Items = owned
 	return nil
 }
 

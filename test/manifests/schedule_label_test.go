@@ -9,7 +9,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,10 +51,8 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := func(schedule string) *appsv1.StatefulSet {
-		return &appsv1.StatefulSet{ObjectMeta: meta("default", schedule), Spec: appsv1.StatefulSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Template: *template.DeepCopy(),
-		}}
+	lease := func(schedule string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: meta("default", schedule), Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("web")}}
 	}
 	pod := func(schedule string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: meta("default", schedule), Spec: template.Spec}
@@ -63,25 +61,25 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: scheduled(schedule)}}
 	}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta("default", v1alpha1.ScheduleRemote), AddressType: discoveryv1.AddressTypeIPv4}
-	made := replicaSet("default", "Remote", 0)
+	made := lease("Remote")
 	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}}
-	const kind, value = "has no effect on a StatefulSet, which stays on the hub", "workload.crossplane.io/schedule=Remote has no effect: its values are remote and local"
+	const kind, value = "has no effect on a Lease, which stays on the hub", "workload.crossplane.io/schedule=Remote has no effect: its values are remote and local"
 
 	// A new policy is in force a moment later.
 	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		err := cluster.Create(ctx, set(v1alpha1.ScheduleRemote), client.DryRunAll)
+		err := cluster.Create(ctx, lease(v1alpha1.ScheduleRemote), client.DryRunAll)
 		return warnings.take() != "", err
 	}); err != nil {
-		t.Fatal("there is no warning that a StatefulSet is not sent")
+		t.Fatal("there is no warning that a Lease is not sent")
 	}
 	for name, tc := range map[string]struct {
 		object client.Object
 		want   string
 	}{
-		"Kind":          {set(v1alpha1.ScheduleRemote), kind},
-		"Value":         {set("Remote"), value},
-		"Local":         {set(v1alpha1.ScheduleLocal), ""},
-		"Unlabelled":    {set(""), ""},
+		"Kind":          {lease(v1alpha1.ScheduleRemote), kind},
+		"Value":         {lease("Remote"), value},
+		"Local":         {lease(v1alpha1.ScheduleLocal), ""},
+		"Unlabelled":    {lease(""), ""},
 		"Pod":           {pod("Remote"), value},
 		"LocalPod":      {pod(v1alpha1.ScheduleLocal), ""},
 		"Namespace":     {namespace(v1alpha1.ScheduleRemote), ""},
@@ -97,14 +95,14 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 		}
 	}
 
-	stored := set("")
+	stored := lease("")
 	if err := cluster.Create(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []struct{ schedule, image, want string }{
-		{v1alpha1.ScheduleRemote, "web", kind}, {v1alpha1.ScheduleRemote, "web:2", ""}, {"Remote", "web:2", value}, {"", "web:2", ""},
+	for _, step := range []struct{ schedule, holder, want string }{
+		{v1alpha1.ScheduleRemote, "web", kind}, {v1alpha1.ScheduleRemote, "other", ""}, {"Remote", "other", value}, {"", "other", ""},
 	} {
-		stored.Labels, stored.Spec.Template.Spec.Containers[0].Image = scheduled(step.schedule), step.image
+		stored.Labels, stored.Spec.HolderIdentity = scheduled(step.schedule), &step.holder
 		if err := cluster.Update(t.Context(), stored); err != nil {
 			t.Fatal(err)
 		}

@@ -265,7 +265,7 @@ func TestSelection(t *testing.T) {
 			},
 		},
 		"NamespaceReplicaSet": {
-			reason: "A ReplicaSet in a labelled namespace does not opt in.",
+			reason: "The ReplicaSet of a Deployment has the label of its Pod template, or none.",
 			do:     create(replicaSet("opted-in", "", 3)),
 		},
 		"ProtectedNamespace": {
@@ -541,7 +541,7 @@ func TestSelection(t *testing.T) {
 				if err := cluster.Update(t.Context(), object); err != nil {
 					t.Fatal(err)
 				}
-				if err := cluster.Delete(t.Context(), object); err != nil {
+				if err := cluster.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -712,12 +712,15 @@ func deployment(namespace, schedule string) *appsv1.Deployment {
 	}}
 }
 
+// replicaSet is one of a Deployment.
 func replicaSet(namespace, schedule string, replicas int32) *appsv1.ReplicaSet {
-	return &appsv1.ReplicaSet{ObjectMeta: meta(namespace, schedule), Spec: appsv1.ReplicaSetSpec{
+	out := &appsv1.ReplicaSet{ObjectMeta: meta(namespace, schedule), Spec: appsv1.ReplicaSetSpec{
 		Replicas: ptr.To(replicas),
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		Template: *template.DeepCopy(),
 	}}
+	out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}}
+	return out
 }
 
 func service(namespace, schedule string) *corev1.Service {

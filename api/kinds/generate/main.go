@@ -20,6 +20,7 @@ var files = []string{
 	"config/rbac/user_roles.yaml",
 	"config/samples/target_role.yaml",
 	"config/samples/target_role_impersonate.yaml",
+	"config/webhook/held_objects_make_no_events.yaml",
 	"config/webhook/mutating.yaml",
 	"config/webhook/schedule_label_has_an_effect.yaml",
 	"config/webhook/validating.yaml",

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/portico-io/portico/api/kinds"
@@ -22,10 +23,12 @@ func regions(all []kinds.Kind) map[string]string {
 		"names of kinds that are sent":        "expression: >-\n  \"" + plurals(all) + "\"\n",
 		"rights to kinds that a namespace opts in": roleRules(optedIn, true,
 			"get, list, watch, create, update, patch, delete, deletecollection"),
-		"rights to kinds that are sent":       roleRules(all, false, "get, list, watch, create, patch, delete"),
-		"rights to watch kinds that are sent": roleRules(all, false, "get, list, watch"),
-		"rights to write kinds that are sent": roleRules(all, false, "get, create, patch, delete"),
-		"table of kinds":                      table(all),
+		"rights to kinds that are sent":            roleRules(all, false, "get, list, watch, create, patch, delete"),
+		"rights to watch kinds that are sent":      roleRules(all, false, "get, list, watch"),
+		"rights to write kinds that are sent":      roleRules(all, false, "get, create, patch, delete"),
+		"kinds that are sent without a controller": withoutController(selectKinds(all, func(p kinds.Properties) bool { return p.WithoutController })),
+		"kinds that are denied Pods":               eventKinds(selectKinds(all, func(p kinds.Properties) bool { return p.DeniesPods })),
+		"table of kinds":                           table(all),
 	}
 }
 
@@ -76,6 +79,27 @@ func excludedRules(list []kinds.Kind) string {
 			g.group, strings.Join(g.resources, ", "))
 	}
 	return out.String()
+}
+
+// withoutController returns a match condition for kinds whose objects are not sent when
+// they have a controller.
+func withoutController(list []kinds.Kind) string {
+	var resources []string
+	for _, kind := range list {
+		resources = append(resources, strconv.Quote(kind.Resource()))
+	}
+	return "- name: not-made-by-a-controller\n  expression: >-\n    !(request.resource.resource in [" + strings.Join(resources, ", ") + "]) ||\n" +
+		"    !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)) &&\n" +
+		"    !(\"pod-template-hash\" in object.metadata.?labels.orValue({}))\n"
+}
+
+// eventKinds returns a variable with the names of kinds.
+func eventKinds(list []kinds.Kind) string {
+	var names []string
+	for _, kind := range list {
+		names = append(names, strconv.Quote(kind.GroupVersionKind().Kind))
+	}
+	return "expression: >-\n  [" + strings.Join(names, ", ") + "]\n"
 }
 
 // roleRules returns the rules of a role, with the subresource scale or without it.

@@ -7,9 +7,8 @@ const Group = "workload.crossplane.io"
 // Labels.
 const (
 	// ScheduleLabel on an object or a namespace opts in to remote scheduling. On a
-	// namespace it applies to every Deployment and Service that is created there.
-	// Portico also sets it in the pod template of a Deployment, to keep the Deployment
-	// from running Pods on the hub.
+	// namespace it applies to the objects that are created there. Portico also sets it in
+	// Pod templates, to keep the hub from running their Pods.
 	ScheduleLabel = Group + "/schedule"
 	// ScheduleRemote runs the object on a target.
 	ScheduleRemote = "remote"
@@ -81,7 +80,7 @@ const (
 	// KubernetesApplicationResource: see ObservePolicy.
 	ObserveAnnotation = Group + "/observe"
 	// AdoptExistingAnnotation on a namespace that opts in, with the value "true", also
-	// opts in the existing Deployments and Services.
+	// opts in the existing objects.
 	AdoptExistingAnnotation = Group + "/adopt-existing"
 	// IntentAnnotation records which of the fields that the hub allocates were set by
 	// the user. Only admission can tell. See kinds.Intent.
@@ -190,6 +189,10 @@ const (
 // RemoteLoadBalancerClass is the class of a remote Service of type LoadBalancer on the
 // hub. The hub's cloud controller ignores Services with this class.
 const RemoteLoadBalancerClass = Group + "/remote"
+
+// RemoteNodeName is the name of no node. A remote DaemonSet has it in its Pod template on
+// the hub.
+const RemoteNodeName = "remote." + Group
 
 // PropagationFinalizer keeps a KubernetesApplicationResource until its object is
 // deleted on the target.
