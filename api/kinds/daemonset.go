@@ -28,7 +28,7 @@ func (DaemonSet) Resource() string { return "daemonsets" }
 
 // Properties implements Kind.
 func (DaemonSet) Properties() Properties {
-	return Properties{OptIn: true, Held: true, HasStatus: true, Sent: "the spec you wrote", NotSent: "the hub's count of templates"}
+	return Properties{OptIn: true, Held: true, HasStatus: true, DeniesPods: true, Sent: "the spec you wrote", NotSent: "the hub's count of templates"}
 }
 
 // Hold implements Kind.

@@ -62,8 +62,8 @@ type Properties struct {
 	// WithoutController is true if an object that has a controller is not sent, because
 	// the object of its controller is.
 	WithoutController bool
-	// DeniesPods is true if the hub's controller of a held object tries to make Pods, and
-	// is denied.
+	// DeniesPods is true if the hub's controller of a held object may try to make Pods,
+	// and is denied.
 	DeniesPods bool
 	// Sent and NotSent describe the projection, for the table of kinds in the docs.
 	Sent, NotSent string

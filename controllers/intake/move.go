@@ -53,12 +53,12 @@ func (c *Controller) hold(ctx context.Context, s *scope, workload kinds.Workload
 	written, err := c.writer.Patch(ctx, s.native, held, "holding")
 	if written {
 		events.Emit(c.recorder, s.native, "Move", events.Event{Reason: v1alpha1.EventMovingIn,
-			Note: fmt.Sprintf("target %s has the Deployment available; its Pods on the hub are stopped now", s.resource.Spec.TargetRef.Name)})
+			Note: fmt.Sprintf("target %s has the %s available; its Pods on the hub are stopped now", s.resource.Spec.TargetRef.Name, s.native.GetKind())})
 	}
 	return err
 }
 
-// isAvailableOnTarget tells whether this generation of a Deployment is available on the
+// isAvailableOnTarget tells whether this generation of an object is available on the
 // target.
 func isAvailableOnTarget(native *unstructured.Unstructured, resource *v1alpha1.KubernetesApplicationResource) bool {
 	return meta.IsStatusConditionTrue(resource.Status.Conditions, v1alpha1.Ready) &&

@@ -21,6 +21,7 @@ const (
 	unobserved = "Waiting for deployment spec update to be observed..."
 	ready3     = "Deployment is available. Replicas: 3"
 	outdated4  = "Deployment generation is 4, but latest observed generation is 3"
+	nothing    = "ReplicaSet is not ready: default/web-2. observedGeneration (0) does not match spec generation (1)."
 	outdated4h = "Deployment is not ready: default/web. observedGeneration (3) does not match spec generation (4)."
 )
 
@@ -254,7 +255,7 @@ func wishRows() map[string]row {
 			hub:     deployment(1, 0, never),
 			kubectl: waiting(unobserved),
 			kstatus: waiting("ReplicaSet not Available"),
-			helm3:   waiting("Deployment is not ready: default/web. observedGeneration (0) does not match spec generation (1)."),
+			helm3:   waiting(nothing),
 		},
 		"ScaledUp": {
 			reason:  "The Deployment was scaled up by two, and the new Pods are not available.",
@@ -279,7 +280,6 @@ func wishRows() map[string]row {
 
 // absenceRows have no status on the target.
 func absenceRows() map[string]row {
-	const nothing = "Deployment is not ready: default/web. observedGeneration (0) does not match spec generation (1)."
 	return map[string]row{
 		"NotAppliedYet": {
 			reason:  "The Deployment was just created.",

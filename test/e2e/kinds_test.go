@@ -3,12 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/portico-io/portico/test/cluster"
 )
@@ -78,21 +78,30 @@ func (k kindCase) shows(target *cluster.Cluster, namespace string) {
 // created lists the objects of a resource that were created on the hub in a namespace.
 func created(namespace, resource string, since time.Time) []string {
 	GinkgoHelper()
+	return creations(namespace, resource, since, func(code int32) bool { return code < http.StatusMultipleChoices })
+}
+
+// deniedCreations lists the creations of a resource that the hub denied in a namespace.
+func deniedCreations(namespace, resource string, since time.Time) []string {
+	GinkgoHelper()
+	return creations(namespace, resource, since, func(code int32) bool { return code == http.StatusForbidden })
+}
+
+// creations lists the requests to create objects of a resource on the hub in a namespace,
+// by the code of the response.
+func creations(namespace, resource string, since time.Time, isWanted func(code int32) bool) []string {
+	GinkgoHelper()
 	log, err := hub.AuditEvents(since)
 	Expect(err).NotTo(HaveOccurred())
 	var out []string
 	for _, event := range log {
-		if isCreation(event, namespace, resource) {
+		ref := event.ObjectRef
+		if event.Verb == "create" && ref != nil && ref.Namespace == namespace && ref.Resource == resource && ref.Subresource == "" &&
+			event.ResponseStatus != nil && isWanted(event.ResponseStatus.Code) {
 			out = append(out, event.User.Username+" "+event.RequestURI)
 		}
 	}
 	return out
-}
-
-func isCreation(event auditv1.Event, namespace, resource string) bool {
-	ref := event.ObjectRef
-	return event.Verb == "create" && ref != nil && ref.Namespace == namespace && ref.Resource == resource && ref.Subresource == "" &&
-		event.ResponseStatus != nil && event.ResponseStatus.Code < 300
 }
 
 // forKinds makes a namespace and removes the objects of these specs from it.
@@ -133,7 +142,7 @@ var _ = Describe("A workload of each kind", func() {
 			}
 
 			By("events of Portico, and none of the hold")
-			Eventually(func() string { return events(namespace, k.name()) }).Should(ContainSubstring(k.kind + " web is ready on target dev"))
+			Eventually(func() string { return events(namespace, k.name()) }).Should(ContainSubstring(k.kind + " web is applied on target dev"))
 			Expect(events(namespace, k.name())).NotTo(ContainSubstring("FailedCreate"))
 
 			By("a deletion")
@@ -253,6 +262,33 @@ var _ = Describe("A workload of each kind", func() {
 		}
 	})
 
+	It("runs nothing on the hub, however its Pods and claims are written", func() {
+		began := time.Now()
+		namespace := forKinds(dev)
+		nodes := strings.Fields(get(hub, "", "nodes", ".items[*].metadata.name"))
+		daemons, set := workloadKinds[2], workloadKinds[0]
+		tries := map[string]string{
+			"a DaemonSet with the name of a node of the hub":  daemons.manifest("web", "daemons", "spec: {terminationGracePeriodSeconds", "spec: {nodeName: "+nodes[0]+", terminationGracePeriodSeconds"),
+			"a Pod template that is labelled local":           set.manifest("web", "local", "template: {metadata: {labels: {", "template: {metadata: {labels: {workload.crossplane.io/schedule: local, "),
+			"a ReplicaSet that looks like one of Deployments": set.manifest("web", "part", "schedule: remote}", "schedule: remote, pod-template-hash: part}"),
+			"a claim template that names a volume":            database("accessModes", "volumeName: theirs, accessModes"),
+		}
+		for what, manifest := range tries {
+			By(what)
+			apply(namespace, manifest)
+		}
+		Eventually(func() string { return get(dev, namespace, "replicaset/local", ".status.readyReplicas") }).Should(Equal("2"))
+		Eventually(func() string { return get(dev, namespace, "statefulset/db", ".metadata.name") }).Should(Equal("db"))
+		Eventually(func() string { return get(dev, namespace, "daemonset/daemons", ".spec.template.spec.nodeName") }).Should(Equal(nodes[0]))
+
+		By("the first tries of the hub's controllers, which are denied")
+		Eventually(func() int { return len(deniedCreations(namespace, "persistentvolumeclaims", began)) }).Should(BeNumerically(">", 3))
+		Eventually(func() int { return len(deniedCreations(namespace, "pods", began)) }).Should(BeNumerically(">", 3))
+		for _, resource := range []string{"pods", "persistentvolumeclaims"} {
+			Expect(created(namespace, resource, began)).To(BeEmpty(), resource)
+		}
+	})
+
 	It("goes with its namespace, and not as a part of another object", func() {
 		namespace := forKinds(dev)
 		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/schedule=remote")
@@ -349,16 +385,18 @@ var _ = Describe("A StatefulSet with claims", func() {
 	})
 })
 
-var _ = Describe("A PodDisruptionBudget", func() {
-	const name = "pdb/web"
-	budget := func(edits ...string) string {
-		return strings.NewReplacer(edits...).Replace(`
+// budget is a PodDisruptionBudget for the Pods of web.
+func budget() string {
+	return `
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: web, labels: {app: web, workload.crossplane.io/schedule: remote}}
 spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
-`)
-	}
+`
+}
+
+var _ = Describe("A PodDisruptionBudget", func() {
+	const name = "pdb/web"
 	allowed := func(on *cluster.Cluster, namespace string) func() string {
 		return func() string { return get(on, namespace, name, ".status.disruptionsAllowed") }
 	}

@@ -57,6 +57,21 @@ read a resource                                     yes       yes       yes     
 send a Deployment to a target                       rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 write a Deployment's status                         rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 forge Portico's record of a Deployment              rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+send a ReplicaSet to a target                       rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write a ReplicaSet's status                         rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+release a held ReplicaSet                           rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+send a ReplicationController to a target            rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write a ReplicationController's status              rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+release a held ReplicationController                rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+send a DaemonSet to a target                        rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write a DaemonSet's status                          rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+release a held DaemonSet                            rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+send a StatefulSet to a target                      rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write a StatefulSet's status                        rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+release a held StatefulSet                          rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+send a PodDisruptionBudget to a target              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write a PodDisruptionBudget's status                rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+release a held PodDisruptionBudget                  rbac      rbac      kept      rbac      kept      kept      rbac      rbac
 `
 
 // An attempt is one row: a request as a dry run.
@@ -78,7 +93,7 @@ var _ = Describe("Rights", func() {
 		Eventually(func() error { return run(hub, "", "get", "gkeclusters").failed }).Should(Succeed())
 		people := bindPersonas(namespace)
 
-		rows := attempts(ctx, namespace)
+		rows := append(attempts(ctx, namespace), kindAttempts(ctx, namespace)...)
 		table := func() string {
 			var got strings.Builder
 			fmt.Fprintf(&got, "\n%-52s%s\n", "", strings.TrimSpace(row(people)))
