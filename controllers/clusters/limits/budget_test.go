@@ -72,7 +72,7 @@ func transportTo(t *testing.T, handler http.HandlerFunc) http.RoundTripper {
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		_ = server.Close() // no request is open
-		<-done
+		_ = <-done         // Serve always returns an error
 	})
 	return transport
 }
