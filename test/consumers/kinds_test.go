@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -123,6 +124,15 @@ func TestKinds(t *testing.T) {
 				}
 				if isReady := onHub.Kstatus.State == "done" && onHub.Helm3.State == "done"; isReady != slices.Contains(tc.ready, state) {
 					t.Errorf("ready: %t, in state %s: %+v", isReady, state, onHub)
+				}
+
+				away := native.DeepCopy()
+				away.Object["status"] = kind.Reflect(native, kinds.Observation{Status: seen.Status, HubGeneration: 4, HubRevision: "web-b", Problems: kinds.Problems([]metav1.Condition{unreachable})})
+				if diff := cmp.Diff(onTarget, check(t, away)); diff != "" {
+					t.Errorf("the answers differ while the target is away, -target +hub:\n%s", diff)
+				}
+				if _, told := kinds.WithoutProblems(away); !told {
+					t.Errorf("no condition reports that the target is away: %v", away.Object["status"])
 				}
 
 				seen.HubGeneration = 3
