@@ -17,7 +17,8 @@ type Observation struct {
 	Status map[string]any
 	// HubGeneration is the hub's generation that Status has observed.
 	HubGeneration int64
-	// HubRevision is the name of the newest ControllerRevision of a StatefulSet on the hub.
+	// HubRevision is the name of the ControllerRevision on the hub that has the Pod template
+	// of a StatefulSet, or "".
 	HubRevision string
 	// Problems are the conditions to show on the native object.
 	Problems []metav1.Condition

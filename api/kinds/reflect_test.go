@@ -128,6 +128,20 @@ func TestReflect(t *testing.T) {
 			revision:   "web-2",
 			want:       `{observedGeneration: 2, replicas: 2, availableReplicas: 0, currentRevision: web-1, updateRevision: web-1}`,
 		},
+		"StatefulSetRevisionMissing": {
+			reason:     "The hub's controller has not made the revision of a rollout. kubectl must not call the rollout complete.",
+			native:     `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 2}, status: {currentRevision: web-1, updateRevision: web-1}}`,
+			remote:     `{observedGeneration: 5, replicas: 2, availableReplicas: 2, readyReplicas: 2, currentReplicas: 1, updatedReplicas: 1, currentRevision: web-a, updateRevision: web-b}`,
+			generation: 2,
+			want:       `{observedGeneration: 2, replicas: 2, availableReplicas: 2, readyReplicas: 2, currentReplicas: 1, updatedReplicas: 1, currentRevision: web-1, updateRevision: web-b}`,
+		},
+		"StatefulSetRolledOutRevisionMissing": {
+			reason:     "The target completed the rollout before the hub's controller has made its revision.",
+			native:     `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 2}, status: {currentRevision: web-1, updateRevision: web-b}}`,
+			remote:     `{observedGeneration: 5, replicas: 2, availableReplicas: 2, readyReplicas: 2, currentReplicas: 2, updatedReplicas: 2, currentRevision: web-b, updateRevision: web-b}`,
+			generation: 2,
+			want:       `{observedGeneration: 2, replicas: 2, availableReplicas: 2, readyReplicas: 2, currentReplicas: 2, updatedReplicas: 2, currentRevision: web-1, updateRevision: web-1}`,
+		},
 		"StatefulSetUnseen": {
 			reason:   "Without a status of the target there is no revision.",
 			native:   `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}}`,
@@ -357,6 +371,38 @@ func TestNewestShadow(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestRevisionOf finds the revision of a template among those of other templates.
+func TestRevisionOf(t *testing.T) {
+	revision := func(number, image string) unstructured.Unstructured {
+		return *read(t, `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: web-`+number+`}, revision: `+number+`,
+			data: {spec: {template: {$patch: replace, metadata: {creationTimestamp: null, labels: {app: web}}, spec: {terminationGracePeriodSeconds: 30, containers: [{name: web, image: "`+image+`"}]}}}}}`)
+	}
+	native := read(t, `{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 2, template: {metadata: {labels: {app: web}}, spec: {containers: [{image: "nginx:1", name: web}], terminationGracePeriodSeconds: 30}}}}`)
+	for name, tc := range map[string]struct {
+		reason    string
+		revisions []unstructured.Unstructured
+		want      string
+	}{
+		"None":   {reason: "The hub's controller has made none."},
+		"Newer":  {"The cache of StatefulSets is behind.", []unstructured.Unstructured{revision("1", "nginx:1"), revision("2", "nginx:2")}, "web-1"},
+		"Older":  {"The cache of ControllerRevisions is behind.", []unstructured.Unstructured{revision("1", "nginx:2")}, ""},
+		"Undone": {"kubectl rollout undo makes an old revision the newest.", []unstructured.Unstructured{revision("2", "nginx:2"), revision("3", "nginx:1")}, "web-3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := RevisionOf(native, tc.revisions); got != tc.want {
+				t.Errorf("%s got %q, want %q", tc.reason, got, tc.want)
+			}
+			for i := range tc.revisions {
+				StripRevision(&tc.revisions[i])
+				StripRevision(&tc.revisions[i]) // again, as a cache may
+			}
+			if got := RevisionOf(native, tc.revisions); got != tc.want {
+				t.Errorf("stripped: %s got %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}

@@ -1,6 +1,10 @@
 package kinds
 
 import (
+	"encoding/json"
+	"hash/fnv"
+	"strconv"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -101,35 +105,82 @@ func (StatefulSet) immovableReason(object *unstructured.Unstructured) (reason, r
 }
 
 // Reflect implements Kind. collisionCount is the hub controller's own. The revisions are
-// names of ControllerRevisions on the hub.
+// names of ControllerRevisions on the hub. Until the hub's controller has made that of a
+// rollout, updateRevision is the target's: it has to differ from currentRevision.
 func (StatefulSet) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
 	status := reflectReplicas(native, seen)
 	requireCounts(status, "replicas", "availableReplicas")
 	keepOwn(status, native, "collisionCount")
-	rolledOut := status["currentRevision"] == status["updateRevision"]
+	current, update := status["currentRevision"], status["updateRevision"]
 	delete(status, "currentRevision")
 	delete(status, "updateRevision")
 	keepOwn(status, native, "currentRevision")
 	keepOwn(status, native, "updateRevision")
-	if seen.Status != nil && seen.HubRevision != "" && seen.HubGeneration >= native.GetGeneration() {
-		status["updateRevision"] = seen.HubRevision
-		if rolledOut || status["currentRevision"] == nil {
-			status["currentRevision"] = seen.HubRevision
-		}
+	if seen.Status != nil && seen.HubGeneration >= native.GetGeneration() {
+		setRevisions(status, seen.HubRevision, update, current == update)
 	}
 	setConditions(status, seen, "lastTransitionTime")
 	return status
 }
 
-// NewestControllerRevision returns the name of the ControllerRevision with the highest
-// revision, or "".
-func NewestControllerRevision(revisions []unstructured.Unstructured) string {
+// setRevisions sets the revisions of a status. hubRevision is "" if the hub has none of the
+// Pod template, and update is that of the target.
+func setRevisions(status map[string]any, hubRevision string, update any, rolledOut bool) {
+	current, hasCurrent := status["currentRevision"]
+	switch {
+	case hubRevision != "":
+		status["updateRevision"] = hubRevision
+		if rolledOut || !hasCurrent {
+			status["currentRevision"] = hubRevision
+		}
+	case !rolledOut:
+		status["updateRevision"] = update
+	case hasCurrent:
+		status["updateRevision"] = current
+	}
+}
+
+// RevisionOf returns the name of the ControllerRevision of a StatefulSet's Pod template,
+// or "" if the hub's controller has not made it. The newest revision may be that of
+// another template, because caches are not of one time.
+func RevisionOf(native *unstructured.Unstructured, revisions []unstructured.Unstructured) string {
+	template, _, _ := unstructured.NestedMap(native.Object, "spec", "template")
+	want := templateHash(template)
 	var name string
 	highest := int64(-1)
 	for i := range revisions {
-		if n, _, _ := unstructured.NestedInt64(revisions[i].Object, "revision"); n > highest {
+		if n, _, _ := unstructured.NestedInt64(revisions[i].Object, "revision"); n > highest && revisionHash(&revisions[i]) == want {
 			highest, name = n, revisions[i].GetName()
 		}
 	}
 	return name
+}
+
+// StripRevision replaces the Pod template in a ControllerRevision by its hash, which
+// RevisionOf reads, too.
+func StripRevision(revision *unstructured.Unstructured) {
+	revision.Object["data"] = revisionHash(revision)
+}
+
+// revisionHash returns the hash of the Pod template in a ControllerRevision.
+func revisionHash(revision *unstructured.Unstructured) string {
+	if hash, ok := revision.Object["data"].(string); ok {
+		return hash
+	}
+	template, _, _ := unstructured.NestedMap(revision.Object, "data", "spec", "template")
+	delete(template, "$patch")
+	return templateHash(template)
+}
+
+// templateHash returns the hash of a copy of a Pod template. Older API servers write the
+// field creationTimestamp, which is null.
+func templateHash(template map[string]any) string {
+	unstructured.RemoveNestedField(template, "metadata", "creationTimestamp")
+	data, err := json.Marshal(template) // sorts keys
+	if err != nil {
+		return ""
+	}
+	hash := fnv.New64a()
+	hash.Write(data)
+	return strconv.FormatUint(hash.Sum64(), 16)
 }

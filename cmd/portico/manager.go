@@ -285,10 +285,10 @@ func cacheOptions(resync time.Duration) cache.Options {
 	return cache.Options{SyncPeriod: &resync, DefaultTransform: stripMetadata, ByObject: byObject}
 }
 
-// stripRevision strips metadata, and drops the template in a ControllerRevision.
+// stripRevision strips metadata, and keeps a hash of the template in a ControllerRevision.
 func stripRevision(object any) (any, error) {
 	if revision, ok := object.(*unstructured.Unstructured); ok {
-		delete(revision.Object, "data")
+		kinds.StripRevision(revision)
 	}
 	return stripMetadata(object)
 }

@@ -236,14 +236,14 @@ func (c *Controller) patchReplicaSets(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// ControllerRevision returns an empty object of the cache. It has no data.
+// ControllerRevision returns an empty object of the cache.
 func ControllerRevision() *unstructured.Unstructured {
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
 	return out
 }
 
-// findRevision finds the newest ControllerRevision of a StatefulSet on the hub.
+// findRevision finds the ControllerRevision of a StatefulSet's Pod template on the hub.
 func (c *Controller) findRevision(ctx context.Context, s *scope) error {
 	if c.kind != (kinds.StatefulSet{}) {
 		return nil
@@ -255,7 +255,7 @@ func (c *Controller) findRevision(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("listing the ControllerRevisions of StatefulSet %s: %w", client.ObjectKeyFromObject(s.native), err)
 	}
-	s.observation.HubRevision = kinds.NewestControllerRevision(list.Items)
+	s.observation.HubRevision = kinds.RevisionOf(s.native, list.Items)
 	return nil
 }
 
