@@ -131,7 +131,7 @@ func TestKinds(t *testing.T) {
 				if diff := cmp.Diff(onTarget, check(t, away)); diff != "" {
 					t.Errorf("the answers differ while the target is away, -target +hub:\n%s", diff)
 				}
-				if _, told := kinds.WithoutProblems(away); !told {
+				if _, reported := kinds.WithoutProblems(away); !reported {
 					t.Errorf("no condition reports that the target is away: %v", away.Object["status"])
 				}
 

@@ -72,7 +72,9 @@ func transportTo(t *testing.T, handler http.HandlerFunc) http.RoundTripper {
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		_ = server.Close() // no request is open
-		_ = <-done         // Serve always returns an error
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 	return transport
 }
