@@ -39,6 +39,7 @@ func ValidateNative(q NativeReview) field.ErrorList {
 		errs = RatchetErrors(errs, validateNativeObject(q.Old))
 	}
 	errs = append(errs, validateMove(q)...)
+	errs = append(errs, kinds.Validate(q.Kind, q.Object, q.Old)...)
 	if !kinds.IsRemote(q.Object) {
 		return errs
 	}

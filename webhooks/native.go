@@ -33,6 +33,9 @@ func validateNative(o Options) handler {
 		if cache.err != nil {
 			return admission.Response{}, cache.err
 		}
+		// The policies and the target decide about the object that is sent.
+		_, q.old = kinds.Sent(q.kind, q.old)
+		q.kind, q.object = kinds.Sent(q.kind, q.object)
 		if len(errs) > 0 || !kinds.IsRemote(q.object) {
 			return validationResponse(q.Request, errs), nil
 		}

@@ -19,6 +19,9 @@ type Intent struct {
 	// the hub has stopped its Pods.
 	Moving bool `json:"moving,omitempty"`
 
+	// Suspended is true if the user suspended a CronJob that Portico suspends on the hub.
+	Suspended bool `json:"suspended,omitempty"`
+
 	// ClusterIP and the rest are a Service's, as the user gave them.
 	ClusterIP           string           `json:"clusterIP,omitempty"`
 	ClusterIPs          []string         `json:"clusterIPs,omitempty"`

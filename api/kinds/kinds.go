@@ -55,6 +55,9 @@ type Properties struct {
 	OptIn bool
 	// Held is true if Hold changes objects.
 	Held bool
+	// HeldAtCreation is true if an object is held from its creation on or never. It does
+	// not move from the hub to a target.
+	HeldAtCreation bool
 	// HasStatus is true if the hub shows the status of the object on the target.
 	HasStatus bool
 	// HasScale is true if the API has the subresource scale.
@@ -82,6 +85,7 @@ const (
 // derives webhook rules, roles and the docs from it.
 var All = []Kind{
 	Deployment{}, ReplicaSet{}, ReplicationController{}, DaemonSet{}, StatefulSet{},
+	Job{}, CronJob{}, Pod{},
 	Service{},
 	PodDisruptionBudget{},
 	Secret{}, ConfigMap{},
@@ -161,6 +165,9 @@ func OptIn(object, old *unstructured.Unstructured) Patch {
 	}
 	if old != nil && !IsRemote(old) {
 		return nil
+	}
+	if object.GroupVersionKind() == (Pod{}).GroupVersionKind() && nestedString(object, "spec", "nodeName") != "" {
+		return nil // of kubectl debug, or of a kubelet
 	}
 	return set(object, v1alpha1.ScheduleRemote, "metadata", "labels", v1alpha1.ScheduleLabel)
 }

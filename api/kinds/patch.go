@@ -63,6 +63,15 @@ func remove(object *unstructured.Unstructured, path ...string) Patch {
 	return Patch{jsonpatch.NewOperation("remove", pointer(path), nil)}
 }
 
+// removeEmpty returns the patch that removes a field without content.
+func removeEmpty(object *unstructured.Unstructured, path ...string) Patch {
+	value, found, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if fields, ok := value.(map[string]any); found && ok && len(fields) == 0 {
+		return remove(object, path...)
+	}
+	return nil
+}
+
 var escaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 func pointer(path []string) string {

@@ -10,8 +10,9 @@ import (
 // PodOf returns a Pod as a controller would make it of an object's Pod template,
 // or nil for an object that has none. It has the object's own name.
 func PodOf(object *unstructured.Unstructured) *unstructured.Unstructured {
+	template := podTemplateOf(object)
 	spec := podSpec(object)
-	if spec == nil {
+	if spec == nil || object.GroupVersionKind() == (Pod{}).GroupVersionKind() {
 		return nil
 	}
 	pod := &unstructured.Unstructured{Object: map[string]any{"spec": runtime.DeepCopyJSON(spec)}}
@@ -20,17 +21,31 @@ func PodOf(object *unstructured.Unstructured) *unstructured.Unstructured {
 	pod.SetNamespace(object.GetNamespace())
 	pod.SetName(object.GetName())
 	for _, field := range []string{"labels", "annotations"} {
-		if of, found, err := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", field); err == nil && found {
+		if of, found, err := unstructured.NestedStringMap(template, "metadata", field); err == nil && found {
 			_ = unstructured.SetNestedStringMap(pod.Object, maps.Clone(of), "metadata", field) // nothing is in its way
 		}
 	}
 	return pod
 }
 
+// podTemplateOf returns the template of an object's Pods, not a copy, or nil. A Pod is its
+// own.
+func podTemplateOf(object *unstructured.Unstructured) map[string]any {
+	path := []string{"spec", "template"}
+	switch object.GroupVersionKind().GroupKind() {
+	case Pod{}.GroupVersionKind().GroupKind():
+		return object.Object
+	case CronJob{}.GroupVersionKind().GroupKind():
+		path = []string{"spec", "jobTemplate", "spec", "template"}
+	}
+	template, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	fields, _ := template.(map[string]any)
+	return fields
+}
+
 // podSpec returns the spec of an object's Pods, not a copy, or nil.
 func podSpec(object *unstructured.Unstructured) map[string]any {
-	spec, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "spec")
-	pod, _ := spec.(map[string]any)
+	pod := child(podTemplateOf(object), "spec")
 	if pod["containers"] == nil {
 		return nil // a template of something else
 	}

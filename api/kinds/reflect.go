@@ -68,4 +68,37 @@ func WithoutProblems(object *unstructured.Unstructured) (conditions []any, found
 	return conditions, found
 }
 
+// statusWithoutProblems returns a copy of an object's status without the conditions that
+// Portico writes.
+func statusWithoutProblems(object *unstructured.Unstructured) map[string]any {
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	if status == nil {
+		status = map[string]any{}
+	}
+	if conditions, found := WithoutProblems(object); found {
+		status["conditions"] = conditions
+	}
+	if conditions, _ := status["conditions"].([]any); len(conditions) == 0 {
+		delete(status, "conditions")
+	}
+	return status
+}
+
+// appendProblems adds problems to the conditions of a status.
+func appendProblems(status map[string]any, problems []metav1.Condition) {
+	conditions, _ := status["conditions"].([]any)
+	for _, problem := range problems {
+		conditions = append(conditions, map[string]any{
+			"type":               problem.Type,
+			"status":             string(problem.Status),
+			"reason":             problem.Reason,
+			"message":            problem.Message,
+			"lastTransitionTime": rfc3339(problem.LastTransitionTime),
+		})
+	}
+	if len(conditions) > 0 {
+		status["conditions"] = conditions
+	}
+}
+
 func rfc3339(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -17,6 +17,15 @@ package kinds
 // +kubebuilder:rbac:groups="apps",resources=statefulsets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="apps",resources=statefulsets/finalizers,verbs=update
 // +kubebuilder:rbac:groups="apps",resources=statefulsets/status,verbs=patch
+// +kubebuilder:rbac:groups="batch",resources=jobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups="batch",resources=jobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups="batch",resources=jobs/status,verbs=patch
+// +kubebuilder:rbac:groups="batch",resources=cronjobs,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="batch",resources=cronjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups="batch",resources=cronjobs/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=services/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=services/status,verbs=patch

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/namespaceobjects"
@@ -205,6 +206,7 @@ func (r *Runner) readObject(ctx context.Context, s *scope) *policies.DryRun {
 	if s.read, s.observed = true, nil; err == nil {
 		s.observed = observed
 	}
+	kinds.Retain(s.desired, s.observed)
 	switch s.state = plan.StateOf(s.desired, s.observed, s.resource, r.options.HubID); s.state {
 	case plan.NativeObject, plan.Foreign:
 		return notSent(plan.NotOwnedMessage(s.target.Name, s.desired, s.observed, s.state, s.resource, r.options.HubID))

@@ -171,7 +171,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	switch {
 	case native.GetDeletionTimestamp() != nil:
 		return reconcile.Result{}, nil // garbage collection deletes the resource
-	case !kinds.IsRemote(native):
+	case !kinds.IsRemote(native), !kinds.IsSent(c.kind, native):
 		return c.returnToHub(ctx, native)
 	}
 	return c.ensureRemote(ctx, native)
@@ -197,6 +197,7 @@ func (c *Controller) getNative(ctx context.Context, key client.ObjectKey) (*unst
 // of an object that still runs on the hub.
 func (c *Controller) ensureRemote(ctx context.Context, native *unstructured.Unstructured) (reconcile.Result, error) {
 	return reconciler.Run(ctx, &scope{native: native}, []reconciler.Step[*scope]{
+		{Name: "check hold", Run: c.checkHold},
 		{Name: "find application", Run: c.findApplication},
 		{Name: "check policies", Run: c.checkPolicies},
 		{Name: "ensure application", Run: c.joinApplication},
@@ -238,11 +239,7 @@ func (c *Controller) joinApplication(ctx context.Context, s *scope) error {
 
 // project makes the desired resource of the object.
 func (c *Controller) project(ctx context.Context, s *scope) error {
-	secrets, err := c.pullSecrets(ctx, s.native)
-	if err != nil {
-		return err
-	}
-	others, err := c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, secrets)
+	secrets, others, err := c.references(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -53,19 +53,11 @@ func (c *Controller) getResource(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// startOnHub waits until the Pods of an object are available on the hub. It turns the
-// held ReplicaSets of a Deployment back into ordinary ReplicaSets.
+// startOnHub starts an object on the hub, and waits until it is available there.
 func (c *Controller) startOnHub(ctx context.Context, s *scope) error {
-	if _, ok := c.kind.(kinds.Workload); !ok {
-		return nil
-	}
-	available := policies.ReadinessOf(s.native, "").IsReady()
-	if c.kind == (kinds.Deployment{}) {
-		restored, err := c.replicaSets.restore(ctx, s.native, available)
-		if err != nil {
-			return err
-		}
-		available = available && restored
+	available, err := c.startNative(ctx, s.native)
+	if err != nil {
+		return err
 	}
 	key := client.ObjectKeyFromObject(s.native)
 	if !available { // no cache has the object, so there is no event
@@ -73,6 +65,26 @@ func (c *Controller) startOnHub(ctx context.Context, s *scope) error {
 		return reconciler.RequeueAfter(c.returnBackoff.When(key))
 	}
 	return nil
+}
+
+// startNative starts an object on the hub, and tells whether it is available there. The
+// held ReplicaSets of a Deployment become ordinary ReplicaSets.
+func (c *Controller) startNative(ctx context.Context, native *unstructured.Unstructured) (bool, error) {
+	switch c.kind {
+	case kinds.Pod{}:
+		return c.startPod(ctx, native)
+	case kinds.Job{}:
+		return true, c.checkReturn(ctx, native)
+	}
+	if _, ok := c.kind.(kinds.Workload); !ok {
+		return true, nil
+	}
+	available := policies.ReadinessOf(native, "").IsReady()
+	if c.kind != (kinds.Deployment{}) {
+		return available, nil
+	}
+	restored, err := c.replicaSets.restore(ctx, native, available)
+	return available && restored, err
 }
 
 // waitForDependents waits until no object on the target refers to a Secret or ConfigMap

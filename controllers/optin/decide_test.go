@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -22,6 +24,13 @@ func TestDecide(t *testing.T) {
 	before, after := optedIn.Add(-time.Second), optedIn.Add(time.Second)
 	going := object("Deployment", "shop", "web", after)
 	going.DeletionTimestamp = &metav1.Time{Time: after}
+	batch := func(kind string, created time.Time, owners ...metav1.OwnerReference) *metav1.PartialObjectMetadata {
+		out := object(kind, "shop", "load", created)
+		out.APIVersion, out.OwnerReferences = "batch/v1", owners
+		return out
+	}
+	pod := object("Pod", "shop", "web-1", after)
+	pod.APIVersion, pod.OwnerReferences = "v1", []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: ptr.To(true)}}
 	cases := map[string]struct {
 		reason    string
 		object    *metav1.PartialObjectMetadata
@@ -29,16 +38,19 @@ func TestDecide(t *testing.T) {
 		adopt     bool
 		want      decision
 	}{
-		"Before":           {reason: "An object that was there before is left alone.", object: object("Deployment", "shop", "web", before)},
-		"BeforeAdopted":    {reason: "Unless the namespace says otherwise.", object: object("Deployment", "shop", "web", before), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
-		"Missed":           {reason: "The label did not reach an object that was created later: that is told.", object: object("Deployment", "shop", "web", after), want: decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true}},
-		"SameSecond":       {reason: "Times are in seconds. In doubt it is told.", object: object("Deployment", "shop", "web", optedIn), want: decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true}},
-		"MissedAdopted":    {reason: "And put right, if the namespace says so.", object: object("Service", "shop", "web", after), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
+		"Before":           {reason: "An object from before the opt-in stays on the hub.", object: object("Deployment", "shop", "web", before)},
+		"BeforeAdopted":    {reason: "An object from before the opt-in moves if the namespace asks for it.", object: object("Deployment", "shop", "web", before), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
+		"Missed":           {reason: "An object from after the opt-in without the label is reported.", object: object("Deployment", "shop", "web", after), want: decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true}},
+		"SameSecond":       {reason: "Times are in seconds. An object of the same second is reported.", object: object("Deployment", "shop", "web", optedIn), want: decision{Reason: v1alpha1.EventRemainsOnHub, Warning: true}},
+		"MissedAdopted":    {reason: "An object from after the opt-in moves if the namespace asks for it.", object: object("Service", "shop", "web", after), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
 		"Balancer":         {reason: "A load balancer cannot move.", object: object("Service", "shop", "web", after), immovable: "it cannot move", adopt: true, want: decision{Reason: v1alpha1.ReasonCannotMove, Warning: true}},
-		"BalancerBefore":   {reason: "And need not.", object: object("Service", "shop", "web", before), immovable: "it cannot move"},
-		"Going":            {reason: "An object that is being deleted goes.", object: going, adopt: true},
-		"APIServer":        {reason: "The hub's own API server stays.", object: object("Service", "default", "kubernetes", after), adopt: true},
-		"NamedLikeTheHubs": {reason: "Elsewhere the name means nothing.", object: object("Service", "shop", "kubernetes", after), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
+		"BalancerBefore":   {reason: "A load balancer from before the opt-in is not reported.", object: object("Service", "shop", "web", before), immovable: "it cannot move"},
+		"JobOfCronJob":     {reason: "The CronJob decides where its Jobs run.", object: batch("Job", after, metav1.OwnerReference{Kind: "CronJob", Controller: ptr.To(true)}), adopt: true},
+		"CronJob":          {reason: "The next Jobs are sent.", object: batch("CronJob", before), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
+		"PodOfController":  {reason: "The controller decides where its Pods run.", object: pod, adopt: true},
+		"Going":            {reason: "An object that is being deleted stays.", object: going, adopt: true},
+		"APIServer":        {reason: "The Service of the hub's API server stays.", object: object("Service", "default", "kubernetes", after), adopt: true},
+		"NamedLikeTheHubs": {reason: "A Service with the same name in another namespace moves.", object: object("Service", "shop", "kubernetes", after), adopt: true, want: decision{OptIn: true, Reason: v1alpha1.EventOptedIn}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,12 +9,15 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -149,14 +152,35 @@ func (c *Controller) checkObjects(ctx context.Context, s *scope) error {
 }
 
 // unlabelledSelector selects the objects without a schedule label that no Portico sent
-// to this hub.
-var unlabelledSelector = func() labels.Selector {
-	selector, err := labels.Parse("!" + v1alpha1.ScheduleLabel + ",!" + v1alpha1.ManagedByLabel)
-	if err != nil {
-		panic(err) // a constant
+// to this hub. controllerlessSelector leaves out most objects that have a controller, by
+// the labels that stock controllers set.
+var (
+	unlabelledSelector     = absent(v1alpha1.ScheduleLabel, v1alpha1.ManagedByLabel)
+	controllerlessSelector = absent(v1alpha1.ScheduleLabel, v1alpha1.ManagedByLabel,
+		appsv1.DefaultDeploymentUniqueLabelKey, appsv1.ControllerRevisionHashLabelKey, batchv1.ControllerUidLabel)
+)
+
+// absent selects the objects that have none of the labels.
+func absent(keys ...string) labels.Selector {
+	out := labels.NewSelector()
+	for _, key := range keys {
+		requirement, err := labels.NewRequirement(key, selection.DoesNotExist, nil)
+		if err != nil {
+			panic(err) // a constant
+		}
+		out = out.Add(*requirement)
 	}
-	return selector
-}()
+	return out
+}
+
+// selectorFor returns the selector of the objects of a kind to check. A namespace has many
+// Pods, and few without a controller.
+func selectorFor(kind kinds.Kind) labels.Selector {
+	if kind == (kinds.Pod{}) {
+		return controllerlessSelector
+	}
+	return unlabelledSelector
+}
 
 // checkKind checks the objects of one kind.
 func (c *Controller) checkKind(ctx context.Context, kind kinds.Kind, namespace *metav1.PartialObjectMetadata) error {
@@ -165,7 +189,7 @@ func (c *Controller) checkKind(ctx context.Context, kind kinds.Kind, namespace *
 	page := &metav1.PartialObjectMetadataList{}
 	for {
 		page.SetGroupVersionKind(schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind + "List"})
-		options := []client.ListOption{client.InNamespace(namespace.Name), client.MatchingLabelsSelector{Selector: unlabelledSelector}, client.Limit(pageSize), client.Continue(page.Continue)}
+		options := []client.ListOption{client.InNamespace(namespace.Name), client.MatchingLabelsSelector{Selector: selectorFor(kind)}, client.Limit(pageSize), client.Continue(page.Continue)}
 		if err := c.live.List(ctx, page, options...); err != nil {
 			return err
 		}
@@ -196,7 +220,10 @@ func (c *Controller) checkKind(ctx context.Context, kind kinds.Kind, namespace *
 // immovableReason reads an object of a kind that may not be able to move. Its metadata
 // does not have the reason.
 func (c *Controller) immovableReason(ctx context.Context, kind kinds.Kind, object *metav1.PartialObjectMetadata) (string, error) {
-	if !kinds.MayBeImmovable(kind) {
+	switch {
+	case kind.Properties().HeldAtCreation:
+		return fmt.Sprintf("a %s cannot move to a target after its creation", object.Kind), nil
+	case !kinds.MayBeImmovable(kind):
 		return "", nil
 	}
 	native := kinds.New(kind)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/events"
@@ -188,6 +189,7 @@ func (c *connector) readObject(ctx context.Context, s *scope) error {
 	default:
 		s.observed = observed
 	}
+	kinds.Retain(s.desired, s.observed)
 	s.state = plan.StateOf(s.desired, s.observed, s.resource, c.options.HubID)
 	return nil
 }

@@ -167,7 +167,8 @@ func (c *observer) readinessProblem(ctx context.Context, s *scope) (string, erro
 	if err != nil {
 		return "", s.probeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.desired.GetKind(), s.target.Name, err))
 	}
-	if ready := policies.ReadinessOf(live, s.resource.Spec.Readiness); !ready.IsReady() {
+	// An object that has ended, or is suspended, does not become ready by waiting.
+	if ready := policies.ReadinessOf(live, s.resource.Spec.Readiness); !ready.IsReady() && !kinds.IsFinished(live) && !kinds.IsSuspended(live) {
 		return ready.Message, nil
 	}
 	s.observed = live

@@ -178,6 +178,7 @@ func (c *Controller) steps(s *scope) []step {
 		{Name: "connect", Run: c.connector.connect},
 		{Name: "read object", Run: c.connector.readObject},
 		{Name: "check owner", Run: c.checkOwner},
+		{Name: "keep finished", Run: c.observer.keepFinished},
 		{Name: "check allowed", Run: c.applier.checkAllowed},
 		{Name: "read drift policy", Run: c.applier.readDriftPolicy},
 		{Name: "fill content", Run: c.applier.fillContent},

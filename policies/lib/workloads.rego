@@ -9,7 +9,9 @@ import rego.v2
 # objects.
 pod_spec(object) := object.spec if object.kind == "Pod"
 
-pod_spec(object) := object.spec.template.spec if object.kind != "Pod"
+pod_spec(object) := object.spec.jobTemplate.spec.template.spec if object.kind == "CronJob"
+
+pod_spec(object) := object.spec.template.spec if not object.kind in {"Pod", "CronJob"}
 
 # containers are all containers of an object, including init and ephemeral
 # containers, each with its field.
@@ -24,7 +26,9 @@ containers(object) := {found |
 
 path(object) := "spec" if object.kind == "Pod"
 
-path(object) := "spec.template.spec" if object.kind != "Pod"
+path(object) := "spec.jobTemplate.spec.template.spec" if object.kind == "CronJob"
+
+path(object) := "spec.template.spec" if not object.kind in {"Pod", "CronJob"}
 
 # registry is the host of an image. An image without a host is on Docker Hub.
 registry(image) := host if {

@@ -19,6 +19,11 @@ test_containers_of_a_pod if {
 	{found.field | some found in workloads.containers(pod)} == {"spec.containers[0]"}
 }
 
+test_containers_of_a_cron_job if {
+	cron_job := {"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "nginx"}]}}}}}}
+	{found.field | some found in workloads.containers(cron_job)} == {"spec.jobTemplate.spec.template.spec.containers[0]"}
+}
+
 test_a_service_has_none if {
 	workloads.containers({"kind": "Service", "spec": {"ports": []}}) == set()
 }

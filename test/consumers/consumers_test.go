@@ -112,7 +112,7 @@ func helm3(t *testing.T, native *unstructured.Unstructured, replicaSets []appsv1
 	var last string
 	checker := helm.NewReadyChecker(fake.NewClientset(objects...), func(format string, args ...any) {
 		last = fmt.Sprintf(format, args...)
-	}, helm.PausedAsReady(true))
+	}, helm.PausedAsReady(true), helm.CheckJobs(true))
 	ready, err := checker.IsReady(t.Context(), &resource.Info{Namespace: native.GetNamespace(), Name: native.GetName(), Object: typed})
 	switch {
 	case err != nil:

@@ -35,7 +35,8 @@ var _ = Describe("Without Portico running", func() {
 		Expect(run(hub, "", "-n", namespace, "set", "image", "deployment/web", "web=nginx:2").failed).To(HaveOccurred())
 		r = run(hub, "", "-n", namespace, "run", "stray", "--image=nginx:1", "--labels=workload.crossplane.io/schedule=remote")
 		Expect(r.failed).To(HaveOccurred())
-		Expect(r.err).To(ContainSubstring("never runs on the hub"))
+		owned := bare("name: smoke\n  labels", "name: owned\n  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: \"1\", controller: true}]\n  labels")
+		Expect(run(hub, owned, "-n", namespace, "apply", "-f", "-").err).To(ContainSubstring("never runs on the hub"))
 
 		By("allowing deletions")
 		kubectl(hub, "-n", namespace, "delete", "deployment", "leaving")

@@ -52,3 +52,54 @@ func heldAttempts(ctx context.Context, namespace, kind, manifest, release string
 		}},
 	}
 }
+
+// onceAttempts returns the rows of Jobs, CronJobs and Pods. It stores a Job and a Pod.
+func onceAttempts(ctx context.Context, namespace string) []attempt {
+	GinkgoHelper()
+	apply(namespace, bare())
+	apply(namespace, load("load:1", "load:does-not-exist"))
+	object := func(manifest string) *unstructured.Unstructured {
+		GinkgoHelper()
+		out := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(manifest), &out.Object)).To(Succeed())
+		out.SetNamespace(namespace)
+		return out
+	}
+	create := func(what, manifest string) attempt {
+		native := object(manifest)
+		return attempt{what: what, try: func(as client.Client) error { return as.Create(ctx, native.DeepCopy(), client.DryRunAll) }}
+	}
+	merge := func(patch string) client.Patch { return client.RawPatch("application/merge-patch+json", []byte(patch)) }
+	patch := func(what string, native *unstructured.Unstructured, patch string) attempt {
+		return attempt{what: what, try: func(as client.Client) error { return as.Patch(ctx, native.DeepCopy(), merge(patch), client.DryRunAll) }}
+	}
+	status := func(what string, native *unstructured.Unstructured) attempt {
+		return attempt{what: what, try: func(as client.Client) error {
+			return as.Status().Patch(ctx, native.DeepCopy(), merge(`{"status": {"startTime": "2026-08-01T12:00:00Z"}}`), client.DryRunAll)
+		}}
+	}
+	const owner = `{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": true}`
+	job, newJob := object(load()), load("name: load\n  labels", "name: new\n  labels")
+	pod, newPod := object(bare()), []string{"name: smoke\n  labels", "name: new\n  labels"}
+	return []attempt{
+		create("send a Job to a target", newJob),
+		create("send a Job of another manager", strings.Replace(newJob, "backoffLimit: 0", "managedBy: example.org/other", 1)),
+		patch("run a held Job here", job, `{"metadata": {"labels": {"workload.crossplane.io/schedule": null}}}`),
+		status("write a Job's status", job),
+		create("send the Jobs of a CronJob to a target", cronJob()),
+		create("send a Pod to a target", bare(newPod...)),
+		create("put a remote Pod on a node of the hub", bare(append(newPod, "containers:", "nodeName: hub\n  containers:")...)),
+		create("feign a controller of a remote Pod", bare("name: smoke\n  labels", "name: new\n  ownerReferences: ["+owner+"]\n  labels")),
+		patch("remove the gate of a Pod", pod, `{"spec": {"schedulingGates": null}}`),
+		patch("remove the gate of a Pod and its label", pod, `{"metadata": {"labels": {"workload.crossplane.io/schedule": null}}, "spec": {"schedulingGates": null}}`),
+		patch("remove the gate of a Pod and feign its controller", pod, `{"metadata": {"ownerReferences": [`+owner+`]}, "spec": {"schedulingGates": null}}`),
+		{what: "bind a held Pod to a node of the hub", try: func(as client.Client) error {
+			return as.SubResource("binding").Create(ctx, pod.DeepCopy(), object(`{apiVersion: v1, kind: Binding, target: {kind: Node, name: hub}}`), client.DryRunAll)
+		}},
+		{what: "put a container into a held Pod", try: func(as client.Client) error {
+			const debugger = `{"spec": {"ephemeralContainers": [{"name": "debugger", "image": "debug"}]}}`
+			return as.SubResource("ephemeralcontainers").Patch(ctx, pod.DeepCopy(), merge(debugger), client.DryRunAll)
+		}},
+		status("write a Pod's status", pod),
+	}
+}

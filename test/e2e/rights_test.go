@@ -72,6 +72,20 @@ release a held StatefulSet                          rbac      rbac      kept    
 send a PodDisruptionBudget to a target              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 write a PodDisruptionBudget's status                rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 release a held PodDisruptionBudget                  rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+send a Job to a target                              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+send a Job of another manager                       rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+run a held Job here                                 rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+write a Job's status                                rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+send the Jobs of a CronJob to a target              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+send a Pod to a target                              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+put a remote Pod on a node of the hub               rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+feign a controller of a remote Pod                  rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+remove the gate of a Pod                            rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+remove the gate of a Pod and its label              rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+remove the gate of a Pod and feign its controller   rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+bind a held Pod to a node of the hub                rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+put a container into a held Pod                     rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+write a Pod's status                                rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 `
 
 // An attempt is one row: a request as a dry run.
@@ -94,6 +108,7 @@ var _ = Describe("Rights", func() {
 		people := bindPersonas(namespace)
 
 		rows := append(attempts(ctx, namespace), kindAttempts(ctx, namespace)...)
+		rows = append(rows, onceAttempts(ctx, namespace)...)
 		table := func() string {
 			var got strings.Builder
 			fmt.Fprintf(&got, "\n%-52s%s\n", "", strings.TrimSpace(row(people)))
@@ -128,7 +143,9 @@ func (a attempt) answer(as client.Client) string {
 		return "yes"
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), `admission webhook "workload.workload.crossplane.io" denied`):
 		return "portico"
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'kinds-stay-where-they-are-judged"):
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), `admission webhook "native.workload.crossplane.io" denied`):
+		return "portico"
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '") && strings.Contains(err.Error(), ".workload.crossplane.io'"):
 		return "portico"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "):
 		return "rbac"

@@ -89,8 +89,14 @@ var _ = Describe("An idle system", func() {
 		apply(namespace, many.String())
 		rolledOut(namespace, "web")
 		rolledOut(namespace, "web-19")
+		apply(namespace, load())
+		apply(namespace, load("name: load\n  labels", "name: runs\n  labels", "load:1", "load:does-not-exist"))
+		apply(namespace, cronJob("\"* * * * *\"", "\"@yearly\""))
+		apply(namespace, bare())
+		kubectl(hub, "-n", namespace, "wait", "--for=condition=complete", "job/load", "--timeout=60s")
+		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "pod/smoke", "--timeout=60s")
 		version := func() string {
-			return get(hub, namespace, "deployment,replicationcontroller,daemonset,statefulset,controllerrevision,poddisruptionbudget,service,secret,configmap,kar,ka,kt,policy",
+			return get(hub, namespace, "deployment,replicationcontroller,daemonset,statefulset,controllerrevision,poddisruptionbudget,job,cronjob,pod,service,secret,configmap,kar,ka,kt,policy",
 				".items[*].metadata.resourceVersion") + get(hub, namespace, "replicaset/replicaset", ".metadata.resourceVersion")
 		}
 		shadows := func() string { return get(hub, namespace, "replicaset", ".items[*].status") }

@@ -127,12 +127,17 @@ func hubRunsNoPods(t *testing.T, cluster client.Client) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}},
 		}
 	}
+	ofController := func(namespace string, labels map[string]string) *corev1.Pod {
+		out := pod(namespace, labels)
+		out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "1", Controller: ptr.To(true)}}
+		return out
+	}
 	remote := map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote}
 
 	// A new policy is in force a moment later.
 	var refusal error
 	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		refusal = cluster.Create(ctx, pod("default", remote), client.DryRunAll)
+		refusal = cluster.Create(ctx, ofController("default", remote), client.DryRunAll)
 		return refusal != nil, nil
 	}); err != nil {
 		t.Fatal("a Pod that is meant for a target is let in")
@@ -147,12 +152,15 @@ func hubRunsNoPods(t *testing.T, cluster client.Client) {
 	if err := cluster.Create(t.Context(), pod("kube-system", remote), client.DryRunAll); !apierrors.IsForbidden(err) {
 		t.Errorf("want no namespace to be left out, got %v", err)
 	}
-	for name, set := range map[string]map[string]string{
-		"unlabelled": nil,
-		"other":      {"app": "web"},
-		"local":      {v1alpha1.ScheduleLabel: v1alpha1.ScheduleLocal},
+	if err := cluster.Create(t.Context(), pod("default", remote), client.DryRunAll); err == nil {
+		t.Error("a Pod without a controller is let in without Portico, which sets the gate")
+	}
+	for name, ordinary := range map[string]*corev1.Pod{
+		"unlabelled": pod("default", nil),
+		"other":      pod("default", map[string]string{"app": "web"}),
+		"local":      ofController("default", map[string]string{v1alpha1.ScheduleLabel: v1alpha1.ScheduleLocal}),
 	} {
-		if err := cluster.Create(t.Context(), pod("default", set), client.DryRunAll); err != nil {
+		if err := cluster.Create(t.Context(), ordinary, client.DryRunAll); err != nil {
 			t.Errorf("%s: an ordinary Pod must pass: %v", name, err)
 		}
 	}

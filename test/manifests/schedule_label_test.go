@@ -54,9 +54,6 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 	lease := func(schedule string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: meta("default", schedule), Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("web")}}
 	}
-	pod := func(schedule string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: meta("default", schedule), Spec: template.Spec}
-	}
 	namespace := func(schedule string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: scheduled(schedule)}}
 	}
@@ -80,8 +77,6 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 		"Value":         {lease("Remote"), value},
 		"Local":         {lease(v1alpha1.ScheduleLocal), ""},
 		"Unlabelled":    {lease(""), ""},
-		"Pod":           {pod("Remote"), value},
-		"LocalPod":      {pod(v1alpha1.ScheduleLocal), ""},
 		"Namespace":     {namespace(v1alpha1.ScheduleRemote), ""},
 		"NamespaceTypo": {namespace("Remote"), value},
 		"EndpointSlice": {slice, ""},

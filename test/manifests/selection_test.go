@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -320,6 +321,26 @@ func TestSelection(t *testing.T) {
 			}),
 			want: []string{webhooks.ShieldPath},
 		},
+		"StatusOfCronJob": {
+			reason: "The hub's controller writes the status of a CronJob that stays on the hub.",
+			do: changeStatus(cronJob(v1alpha1.ScheduleOnHub), func(o client.Object) {
+				o.(*batchv1.CronJob).Status.LastScheduleTime = &metav1.Time{Time: time.Unix(1e9, 0)}
+			}),
+		},
+		"StatusOfSentCronJob": {
+			reason: "The times of a CronJob that is sent are the target's.",
+			do: changeStatus(cronJob(v1alpha1.ScheduleOnTarget), func(o client.Object) {
+				o.(*batchv1.CronJob).Status.LastScheduleTime = &metav1.Time{Time: time.Unix(1e9, 0)}
+			}),
+			want: []string{webhooks.ShieldPath},
+		},
+		"ScheduledElsewhere": {
+			reason: "Who makes the Jobs of a CronJob is decided by an annotation.",
+			do: change(cronJob(v1alpha1.ScheduleOnHub), func(o client.Object) {
+				o.SetAnnotations(map[string]string{v1alpha1.ScheduleOnAnnotation: v1alpha1.ScheduleOnTarget})
+			}),
+			want: held,
+		},
 		"SameStatus": {
 			reason: "A status update without a change calls no webhook.",
 			do:     changeStatus(deployment("plain", v1alpha1.ScheduleRemote), nothing),
@@ -566,13 +587,20 @@ func kindCases(t *testing.T, kind kinds.Kind, create func(client.Object) func(*t
 	if err != nil {
 		t.Fatal(err)
 	}
-	sample := func(namespace, schedule string) func(*testing.T) client.Object {
+	sample := func(namespace, schedule string, change ...func(*unstructured.Unstructured)) func(*testing.T) client.Object {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(data, &object.Object); err != nil {
 			t.Fatal(err)
 		}
 		object.SetNamespace(namespace)
 		object.SetLabels(scheduled(schedule))
+		for _, c := range change {
+			c(object)
+		}
+		// The webhooks of this test change nothing, and an object that is not held is denied.
+		if _, err := kinds.Hold(kind, object, nil, kinds.Anyone); err != nil {
+			t.Fatal(err)
+		}
 		return create(object)
 	}
 	remote, optedIn := []string{webhooks.NativePath}, []string(nil)
@@ -583,11 +611,18 @@ func kindCases(t *testing.T, kind kinds.Kind, create func(client.Object) func(*t
 		optedIn = []string{webhooks.HoldNamespacePath}
 	}
 	name := kind.GroupVersionKind().Kind
-	return map[string]selection{
+	cases := map[string]selection{
 		name + "Remote":     {reason: "An object with the label is held and validated.", do: sample("plain", v1alpha1.ScheduleRemote), want: remote},
 		name + "OfLabelled": {reason: "An object of a labelled namespace is held if its kind opts in by namespace.", do: sample("opted-in", ""), want: optedIn},
 		name + "Unlabelled": {reason: "An object without the label calls no webhook.", do: sample("plain", "")},
 	}
+	if kind.Properties().HeldAtCreation {
+		controlled := func(object *unstructured.Unstructured) {
+			object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "1", Controller: ptr.To(true)}})
+		}
+		cases[name+"OfController"] = selection{reason: "A controller decides where its objects run.", do: sample("opted-in", "", controlled)}
+	}
+	return cases
 }
 
 // goingCases update objects that are being deleted. An update of the finalizers calls
@@ -728,6 +763,14 @@ func service(namespace, schedule string) *corev1.Service {
 		Type:  corev1.ServiceTypeLoadBalancer,
 		Ports: []corev1.ServicePort{{Port: 80}},
 	}}
+}
+
+func cronJob(scheduleOn string) *batchv1.CronJob {
+	out := &batchv1.CronJob{ObjectMeta: meta("plain", v1alpha1.ScheduleRemote), Spec: batchv1.CronJobSpec{Schedule: "@daily"}}
+	out.Annotations = map[string]string{v1alpha1.ScheduleOnAnnotation: scheduleOn}
+	out.Spec.JobTemplate.Spec.Template = *template.DeepCopy()
+	out.Spec.JobTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	return out
 }
 
 func configMap(namespace, schedule string) *corev1.ConfigMap {

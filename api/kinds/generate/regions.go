@@ -128,7 +128,7 @@ func markers(all []kinds.Kind) string {
 	for _, kind := range all {
 		p := kind.Properties()
 		verbs := "get;list;watch"
-		if p.OptIn {
+		if p.OptIn && !p.HeldAtCreation {
 			verbs += ";patch" // of labels and holds
 		}
 		marker(kind, "", verbs)

@@ -76,6 +76,12 @@ const (
 	// on a KubernetesApplicationResource or its template in an application. On a
 	// namespace it applies to all objects without the annotation.
 	DriftAnnotation = Group + "/drift"
+	// ScheduleOnAnnotation on a CronJob says which cluster makes its Jobs.
+	ScheduleOnAnnotation = Group + "/schedule-on"
+	// ScheduleOnHub makes the Jobs on the hub, and sends them. It is the default.
+	ScheduleOnHub = "hub"
+	// ScheduleOnTarget sends the CronJob, and suspends it on the hub.
+	ScheduleOnTarget = "target"
 	// ObserveAnnotation on a native object is spec.observe of its
 	// KubernetesApplicationResource: see ObservePolicy.
 	ObserveAnnotation = Group + "/observe"
@@ -193,6 +199,13 @@ const RemoteLoadBalancerClass = Group + "/remote"
 // RemoteNodeName is the name of no node. A remote DaemonSet has it in its Pod template on
 // the hub.
 const RemoteNodeName = "remote." + Group
+
+// RemoteJobManager in spec.managedBy of a Job keeps the hub's Job controller away from a
+// Job that runs on a target.
+const RemoteJobManager = Group + "/remote"
+
+// RemoteSchedulingGate keeps the hub's scheduler away from a Pod that runs on a target.
+const RemoteSchedulingGate = Group + "/remote"
 
 // PropagationFinalizer keeps a KubernetesApplicationResource until its object is
 // deleted on the target.
@@ -312,6 +325,8 @@ const (
 	// ReasonInvalidTemplate says that the template cannot be read, or a setting of the
 	// object is malformed.
 	ReasonInvalidTemplate = "InvalidTemplate"
+	// ReasonFinished says that the object has ended, and is not applied again.
+	ReasonFinished = "Finished"
 	// ReasonApplying says that the object waits for another object that is sent first.
 	ReasonApplying = "Applying"
 	// ReasonNamespaceInUse says that a Namespace is kept on the target, because it

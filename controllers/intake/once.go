@@ -1,0 +1,103 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
+)
+
+// Jobs and Pods run to an end, and are held from their creation on.
+//
+// +kubebuilder:rbac:groups="",resources=pods,verbs=patch
+
+// checkHold leaves an object on the hub that cannot be held: it was created while
+// admission was unavailable, and runs here.
+func (c *Controller) checkHold(ctx context.Context, s *scope) error {
+	if errs := kinds.Validate(c.kind, s.native, nil); len(errs) > 0 {
+		return c.rejectNative(ctx, s.native, errs.ToAggregate())
+	}
+	return nil
+}
+
+// errCannotReturn says that the hub cannot run an object that lost its label.
+var errCannotReturn = errors.New("a Job that was sent cannot run on the hub, because spec.managedBy is immutable; delete the Job and create it without the label")
+
+// checkReturn refuses the return of a Job that still runs on the target.
+func (c *Controller) checkReturn(ctx context.Context, native *unstructured.Unstructured) error {
+	if kinds.IsFinished(native) {
+		return nil
+	}
+	return c.rejectNative(ctx, native, errCannotReturn)
+}
+
+// startPod lets the hub's scheduler have a Pod that returns to the hub, and tells whether
+// the Pod is ready there. A Pod that has ended is not started again.
+func (c *Controller) startPod(ctx context.Context, native *unstructured.Unstructured) (bool, error) {
+	pod := kinds.Pod{}
+	if kinds.IsFinished(native) {
+		return true, nil
+	}
+	if !pod.Held(native) {
+		return policies.ReadinessOf(native, "").IsReady(), nil
+	}
+	returned := pod.SetReturned(native)
+	reset := returned.DeepCopy()
+	if _, err := c.writer.PatchStatus(ctx, native, reset); err != nil {
+		return false, err
+	}
+	returned.SetResourceVersion(reset.GetResourceVersion())
+	_, err := c.writer.Patch(ctx, native, returned, "starting")
+	return false, err
+}
+
+// references returns the image pull secrets of an object's ServiceAccount, and the
+// dependencies that are sent under their own names. The Pods of a Job cannot be changed
+// once it is created, so a Job keeps those with which it was sent first.
+func (c *Controller) references(ctx context.Context, s *scope) ([]string, nativeDependencies, error) {
+	if _, once := c.kind.(kinds.RunsOnce); once {
+		stored := &v1alpha1.KubernetesApplicationResource{}
+		err := c.hub.Get(ctx, resourceKey(s.native), stored)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, nil, fmt.Errorf("reading resource %s: %w", resourceKey(s.native), err)
+		}
+		if err == nil && metav1.IsControlledBy(stored, s.native) {
+			secrets, others := storedReferences(s.native, stored)
+			return secrets, others, nil
+		}
+	}
+	secrets, err := c.pullSecrets(ctx, s.native)
+	if err != nil {
+		return nil, nil, err
+	}
+	others, err := c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, secrets)
+	return secrets, others, err
+}
+
+// storedReferences returns the references of a stored resource: the Secrets that its
+// native object does not name, and the dependencies that keep their names.
+func storedReferences(native *unstructured.Unstructured, stored *v1alpha1.KubernetesApplicationResource) ([]string, nativeDependencies) {
+	named := map[dependencyKey]bool{}
+	for _, r := range kinds.References(native) {
+		named[dependencyKey{r.Kind, r.Name}] = true
+	}
+	var secrets []string
+	others := nativeDependencies{}
+	for _, d := range stored.Spec.Dependencies {
+		key := dependencyKey{d.Kind, d.Name}
+		if d.Native {
+			others[key] = true
+		}
+		if !named[key] {
+			secrets = append(secrets, d.Name)
+		}
+	}
+	return secrets, others
+}

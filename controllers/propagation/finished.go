@@ -1,0 +1,81 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+)
+
+// keepFinished ends the reconcile of a Job or Pod that has ended and does not exist on the
+// target: it was deleted there, or its resource has moved. Another apply would run it
+// again. A Pod that was deleted before its end has failed.
+func (c *observer) keepFinished(_ context.Context, s *scope) error {
+	if s.state != plan.Absent {
+		return nil
+	}
+	last, err := lastStatus(s)
+	if err != nil || last == nil {
+		return err
+	}
+	data, err := json.Marshal(last)
+	if err != nil {
+		return fmt.Errorf("encoding the last status of %s: %w", s.desired.GetKind(), err)
+	}
+	status := &s.resource.Status
+	isNew := !kinds.EqualJSON(status.Remote.Raw, data)
+	status.Target, status.State, status.RemoteUID = s.target.Name, v1alpha1.StateSubmitted, ""
+	status.Remote = &apiextensionsv1.JSON{Raw: data}
+	c.setScheduled(s, "")
+	if kinds.IsDeletedOnTarget(last) {
+		message := fmt.Sprintf("%s %s was deleted on target %s before its end, and is not run again; delete and re-create it to run it",
+			s.desired.GetKind(), s.desired.GetName(), s.target.Name)
+		s.setCondition(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonFinished, message)
+		s.setCondition(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonFinished, message)
+		if isNew {
+			s.events = append(s.events, events.Event{Warning: true, Reason: v1alpha1.ReasonFinished, Note: message})
+		}
+		return reconciler.ErrDone
+	}
+	message := fmt.Sprintf("%s %s has ended, and is not run again", s.desired.GetKind(), s.desired.GetName())
+	s.setCondition(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonFinished, message)
+	ended := s.desired.DeepCopy()
+	ended.Object["status"] = last
+	ready := policies.ReadinessOf(ended, "")
+	if ready.IsReady() {
+		ready.Message = message
+	}
+	s.setCondition(v1alpha1.Ready, ready.Status, ready.Reason, ready.Message)
+	return reconciler.ErrDone
+}
+
+// lastStatus returns the last status of an object that has ended, or was deleted on its
+// target and does not run again; nil for every other object. The object of a template in an
+// application may be deleted on the target to run it again.
+func lastStatus(s *scope) (map[string]any, error) {
+	kind, known := kinds.For(s.desired.GroupVersionKind())
+	if !known || s.resource.Status.Remote == nil || s.resource.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor {
+		return nil, nil
+	}
+	var remote map[string]any
+	if err := json.Unmarshal(s.resource.Status.Remote.Raw, &remote); err != nil {
+		return nil, fmt.Errorf("reading the last status of %s %s: %w", s.desired.GetKind(), s.desired.GetName(), err)
+	}
+	last, finished := kinds.FinishedStatus(kind, remote)
+	if existed := s.resource.Status.RemoteUID != "" && s.resource.Status.Target == s.target.Name; !finished && existed {
+		last, finished = kinds.DeletedStatus(kind, remote)
+	}
+	if !finished {
+		return nil, nil
+	}
+	return last, nil
+}
