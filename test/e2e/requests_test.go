@@ -134,7 +134,9 @@ var _ = Describe("The requests that Portico makes", Serial, func() {
 			began := time.Now()
 			change()
 			settled(version)
-			return countRequests(requestsOfPortico(hub, namespace, began)), countRequests(requestsOfPortico(dev, namespace, began))
+			onHub, onTarget = countRequests(requestsOfPortico(hub, namespace, began)), countRequests(requestsOfPortico(dev, namespace, began))
+			AddReportEntry("requests to the hub and to the target", []map[string]int{onHub, onTarget})
+			return onHub, onTarget
 		}
 		By("a changed field")
 		onHub, onTarget := count(func() {
@@ -157,7 +159,6 @@ var _ = Describe("The requests that Portico makes", Serial, func() {
 			kubectl(hub, "-n", namespace, "delete", "deployment,service", "web")
 			Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 		})
-		AddReportEntry("requests to the hub", onHub)
 		Expect(onTarget).To(And(HaveKeyWithValue("delete deployments", 1), HaveKeyWithValue("delete services", 1), Not(HaveKey(HavePrefix("patch")))))
 		Expect(onHub).To(HaveKeyWithValue("patch kubernetesapplicationresources", 2), "the finalizers")
 	})

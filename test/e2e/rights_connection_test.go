@@ -91,5 +91,9 @@ var _ = Describe("The credential of a target", func() {
 		kubectl(hub, "-n", vault, "patch", "secret", "dev", "-p", `{"data": {"token": "eA=="}}`)
 		reachable(namespace, "dev")
 		Expect(names(hub, namespace, "secret")).To(BeEmpty())
+
+		By("deleting the objects before the namespace of the Secret")
+		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 	})
 })
