@@ -30,17 +30,9 @@ func (c *Controller) checkHold(ctx context.Context, s *scope) error {
 // errCannotReturn says that the hub cannot run an object that lost its label.
 var errCannotReturn = errors.New("a Job that was sent cannot run on the hub, because spec.managedBy is immutable; delete the Job and create it without the label")
 
-// checkReturn refuses the return of a Job that still runs on the target.
-func (c *Controller) checkReturn(ctx context.Context, native *unstructured.Unstructured) error {
-	if kinds.IsFinished(native) {
-		return nil
-	}
-	return c.rejectNative(ctx, native, errCannotReturn)
-}
-
-// startPod lets the hub's scheduler have a Pod that returns to the hub, and tells whether
+// start lets the hub's scheduler have a Pod that returns to the hub, and tells whether
 // the Pod is ready there. A Pod that has ended is not started again.
-func (c *Controller) startPod(ctx context.Context, native *unstructured.Unstructured) (bool, error) {
+func (p *pods) start(ctx context.Context, native *unstructured.Unstructured) (bool, error) {
 	pod := kinds.Pod{}
 	if kinds.IsFinished(native) {
 		return true, nil
@@ -50,11 +42,11 @@ func (c *Controller) startPod(ctx context.Context, native *unstructured.Unstruct
 	}
 	returned := pod.SetReturned(native)
 	reset := returned.DeepCopy()
-	if _, err := c.writer.PatchStatus(ctx, native, reset); err != nil {
+	if _, err := p.writer.PatchStatus(ctx, native, reset); err != nil {
 		return false, err
 	}
 	returned.SetResourceVersion(reset.GetResourceVersion())
-	_, err := c.writer.Patch(ctx, native, returned, "starting")
+	_, err := p.writer.Patch(ctx, native, returned, "starting")
 	return false, err
 }
 

@@ -72,9 +72,11 @@ func (c *Controller) startOnHub(ctx context.Context, s *scope) error {
 func (c *Controller) startNative(ctx context.Context, native *unstructured.Unstructured) (bool, error) {
 	switch c.kind {
 	case kinds.Pod{}:
-		return c.startPod(ctx, native)
+		return c.pods.start(ctx, native)
 	case kinds.Job{}:
-		return true, c.checkReturn(ctx, native)
+		if !kinds.IsFinished(native) {
+			return false, c.rejectNative(ctx, native, errCannotReturn)
+		}
 	}
 	if _, ok := c.kind.(kinds.Workload); !ok {
 		return true, nil

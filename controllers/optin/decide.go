@@ -85,12 +85,6 @@ func decide(object *metav1.PartialObjectMetadata, immovable string, optedIn time
 		object.Namespace, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote, v1alpha1.ScheduleLocal, v1alpha1.AdoptExistingAnnotation)}
 }
 
-// isHeldAtCreation tells whether an object cannot move from the hub to a target.
-func isHeldAtCreation(object *metav1.PartialObjectMetadata) bool {
-	kind, known := kinds.For(object.GroupVersionKind())
-	return known && kind.Properties().HeldAtCreation
-}
-
 // isAPIServer tells whether an object is the Service of the hub's API server.
 func isAPIServer(object *metav1.PartialObjectMetadata) bool {
 	return object.Kind == "Service" && object.Namespace == metav1.NamespaceDefault && object.Name == "kubernetes"

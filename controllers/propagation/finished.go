@@ -23,7 +23,7 @@ func (c *observer) keepFinished(_ context.Context, s *scope) error {
 	if s.state != plan.Absent {
 		return nil
 	}
-	last, err := lastStatus(s)
+	last, err := plan.LastStatus(s.desired, s.resource, s.target.Name)
 	if err != nil || last == nil {
 		return err
 	}
@@ -56,26 +56,4 @@ func (c *observer) keepFinished(_ context.Context, s *scope) error {
 	}
 	s.setCondition(v1alpha1.Ready, ready.Status, ready.Reason, ready.Message)
 	return reconciler.ErrDone
-}
-
-// lastStatus returns the last status of an object that has ended, or was deleted on its
-// target and does not run again; nil for every other object. The object of a template in an
-// application may be deleted on the target to run it again.
-func lastStatus(s *scope) (map[string]any, error) {
-	kind, known := kinds.For(s.desired.GroupVersionKind())
-	if !known || s.resource.Status.Remote == nil || s.resource.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor {
-		return nil, nil
-	}
-	var remote map[string]any
-	if err := json.Unmarshal(s.resource.Status.Remote.Raw, &remote); err != nil {
-		return nil, fmt.Errorf("reading the last status of %s %s: %w", s.desired.GetKind(), s.desired.GetName(), err)
-	}
-	last, finished := kinds.FinishedStatus(kind, remote)
-	if existed := s.resource.Status.RemoteUID != "" && s.resource.Status.Target == s.target.Name; !finished && existed {
-		last, finished = kinds.DeletedStatus(kind, remote)
-	}
-	if !finished {
-		return nil, nil
-	}
-	return last, nil
 }

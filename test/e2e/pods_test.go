@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -153,7 +152,7 @@ var _ = Describe("A labelled Pod without a controller", func() {
 		Expect(names(to, namespace, "pods")).To(ConsistOf("pod/smoke"))
 	})
 
-	It("never runs on the hub, also while Portico is away", func(ctx context.Context) {
+	It("never runs on the hub, also while Portico is away", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, bare())
 		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "pod/smoke", "--timeout=60s")
