@@ -196,8 +196,12 @@ spec: {}
 
 	It("keep labelled objects from running on the hub", func() {
 		namespace := newNamespace()
-		r := run(hub, "", "-n", namespace, "run", "pod", "--image=nginx:1", "--labels=workload.crossplane.io/schedule=remote")
-		Expect(r.failed).To(HaveOccurred())
+		owned := bare("name: smoke\n  labels", "name: owned\n  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: \"1\", controller: true}]\n  labels")
+		Expect(run(hub, owned, "-n", namespace, "apply", "-f", "-").err).To(ContainSubstring("never runs on the hub"))
 		Expect(names(hub, namespace, "pods")).To(BeEmpty())
+
+		By("letting a Pod without a controller wait for a target")
+		kubectl(hub, "-n", namespace, "run", "waits", "--image=nginx:1", "--labels=workload.crossplane.io/schedule=remote")
+		Expect(get(hub, namespace, "pod/waits", ".spec.schedulingGates[*].name")).To(Equal("workload.crossplane.io/remote"))
 	})
 })
