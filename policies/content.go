@@ -28,13 +28,6 @@ func ContentOwner(resource metav1.Object) *metav1.OwnerReference {
 	return owner
 }
 
-// DependencyIndex finds resources by the Secrets and ConfigMaps that they need or
-// send. Its keys are those of DependencyKey.
-const DependencyIndex = "spec.dependencies"
-
-// DependencyKey returns the key of a Secret or ConfigMap in DependencyIndex.
-func DependencyKey(kind, name string) string { return kind + "/" + name }
-
 // validateContentOwner validates the template of a resource that a Secret or
 // ConfigMap controls.
 func validateContentOwner(resource *v1alpha1.KubernetesApplicationResource, template *unstructured.Unstructured) field.ErrorList {

@@ -106,7 +106,7 @@ func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []
 	}
 	for i, need := range resource.Spec.Dependencies {
 		if old != nil && slices.ContainsFunc(old.Spec.Dependencies, func(d v1alpha1.Dependency) bool {
-			return d.Kind == need.Kind && d.Name == need.Name && d.Native == need.Native
+			return d.Kind == need.Kind && d.Name == need.Name && d.Native == need.Native && d.Shared == need.Shared
 		}) {
 			continue
 		}
@@ -173,7 +173,7 @@ func rightsForPorticoMetadata(object, old metav1.Object, kind schema.GroupVersio
 
 func isNative(owner metav1.OwnerReference) bool {
 	gk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
-	return slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind().GroupKind() == gk })
+	return gk == serviceAccountKind.GroupKind() || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind().GroupKind() == gk })
 }
 
 // uniqueRights returns each right once.

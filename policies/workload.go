@@ -76,6 +76,7 @@ func validateResourceSpec(resource *v1alpha1.KubernetesApplicationResource) (*un
 	errs = append(errs, malformed...)
 	template, malformed := decodeTemplate(resource.Spec.Template, spec.Child("template"))
 	errs = append(errs, malformed...)
+	errs = append(errs, validateSharedDependencies(resource, template)...)
 	return template, append(errs, validateContentOwner(resource, template)...)
 }
 

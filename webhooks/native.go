@@ -39,7 +39,7 @@ func validateNative(o Options) handler {
 		if len(errs) > 0 || !kinds.IsRemote(q.object) {
 			return validationResponse(q.Request, errs), nil
 		}
-		return admitNative(o, q, &cache), cache.err
+		return o.warnOfMissing(&cache, q, admitNative(o, q, &cache)), cache.err
 	})
 }
 

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"encoding/json"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,19 +29,42 @@ func PodOf(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return pod
 }
 
+// EqualPodTemplates tells whether two objects have the same Pod template, so that a change
+// from one to the other replaces no Pod. It compares JSON, in which the decoders of numbers
+// make no difference.
+func EqualPodTemplates(a, b *unstructured.Unstructured) bool {
+	encode := func(object *unstructured.Unstructured) []byte {
+		template := podTemplateOf(object)
+		data, err := json.Marshal(map[string]any{"metadata": template["metadata"], "spec": template["spec"]})
+		if template == nil || err != nil {
+			return nil
+		}
+		return data
+	}
+	x, y := encode(a), encode(b)
+	return x != nil && y != nil && EqualJSON(x, y)
+}
+
 // podTemplateOf returns the template of an object's Pods, not a copy, or nil. A Pod is its
 // own.
 func podTemplateOf(object *unstructured.Unstructured) map[string]any {
-	path := []string{"spec", "template"}
-	switch object.GroupVersionKind().GroupKind() {
-	case Pod{}.GroupVersionKind().GroupKind():
+	path := podTemplatePath(object)
+	if len(path) == 0 {
 		return object.Object
-	case CronJob{}.GroupVersionKind().GroupKind():
-		path = []string{"spec", "jobTemplate", "spec", "template"}
 	}
 	template, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	fields, _ := template.(map[string]any)
 	return fields
+}
+
+func podTemplatePath(object *unstructured.Unstructured) []string {
+	switch object.GroupVersionKind().GroupKind() {
+	case Pod{}.GroupVersionKind().GroupKind():
+		return nil
+	case CronJob{}.GroupVersionKind().GroupKind():
+		return []string{"spec", "jobTemplate", "spec", "template"}
+	}
+	return []string{"spec", "template"}
 }
 
 // podSpec returns the spec of an object's Pods, not a copy, or nil.

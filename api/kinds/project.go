@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -35,19 +36,7 @@ func Project(k Kind, native *unstructured.Unstructured) (*unstructured.Unstructu
 		}
 	}
 	template.SetGroupVersionKind(k.GroupVersionKind())
-	template.SetName(native.GetName())
-	template.SetNamespace(native.GetNamespace())
-
-	labels := native.GetLabels()
-	maps.DeleteFunc(labels, func(key, _ string) bool { return isPorticoKey(key) })
-	if len(labels) > 0 {
-		template.SetLabels(labels)
-	}
-	annotations := native.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, _ string) bool { return isPorticoKey(key) })
-	for _, key := range hubAnnotations {
-		delete(annotations, key)
-	}
+	annotations := projectMetadata(template, native)
 	if generation := native.GetGeneration(); generation > 0 && k.reportsObservedGeneration() {
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -57,6 +46,24 @@ func Project(k Kind, native *unstructured.Unstructured) (*unstructured.Unstructu
 	setAnnotations(template, annotations)
 	k.removeHubFields(template, intent)
 	return template, nil
+}
+
+// projectMetadata sets the name, the namespace and the labels of a template. It returns the
+// annotations of the native object that are sent.
+func projectMetadata(template *unstructured.Unstructured, native metav1.Object) (annotations map[string]string) {
+	template.SetName(native.GetName())
+	template.SetNamespace(native.GetNamespace())
+	labels := maps.Clone(native.GetLabels())
+	maps.DeleteFunc(labels, func(key, _ string) bool { return isPorticoKey(key) })
+	if len(labels) > 0 {
+		template.SetLabels(labels)
+	}
+	annotations = maps.Clone(native.GetAnnotations())
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return isPorticoKey(key) })
+	for _, key := range hubAnnotations {
+		delete(annotations, key)
+	}
+	return annotations
 }
 
 // ResourceName names the KubernetesApplicationResource of a native object:

@@ -10,12 +10,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // The kinds that a Pod refers to by name, and that are sent with it.
 const (
-	SecretKind    = "Secret"
-	ConfigMapKind = "ConfigMap"
+	SecretKind         = "Secret"
+	ConfigMapKind      = "ConfigMap"
+	ServiceAccountKind = "ServiceAccount"
 )
 
 // RootCA is the ConfigMap that every cluster keeps in each of its namespaces,
@@ -30,16 +32,18 @@ type Reference struct {
 	Optional bool
 	// Env is true when containers read it once, as they start.
 	Env bool
+	// Field is the path of the field with the name, or the first one of several fields.
+	Field string
 }
 
 // References lists the references of an object's Pods, in order of kind and name. It is
 // empty for an object without a Pod template.
 func References(object *unstructured.Unstructured) []Reference {
 	found := map[[2]string]Reference{}
-	visitReferences(podSpec(object), func(r Reference) string {
+	visitReferences(object, func(r Reference) string {
 		key := [2]string{r.Kind, r.Name}
 		if before, found2 := found[key]; found2 {
-			r.Optional, r.Env = r.Optional && before.Optional, r.Env || before.Env
+			r.Optional, r.Env, r.Field = r.Optional && before.Optional, r.Env || before.Env, before.Field
 		}
 		found[key] = r
 		return r.Name
@@ -52,7 +56,7 @@ func References(object *unstructured.Unstructured) []Reference {
 // RewriteReferences replaces the name in each reference of an object's Pods by the
 // result of a function. It changes nothing else.
 func RewriteReferences(object *unstructured.Unstructured, name func(Reference) string) {
-	visitReferences(podSpec(object), name)
+	visitReferences(object, name)
 }
 
 // SetPullSecrets gives the Pods of an object image pull secrets, if they name none. The
@@ -81,6 +85,11 @@ func ServiceAccount(object *unstructured.Unstructured) string {
 	return cmp.Or(name, old, "default")
 }
 
+// ServiceAccountField returns the field with the ServiceAccount of an object's Pods.
+func ServiceAccountField(object *unstructured.Unstructured) string {
+	return podSpecPath(object).Child("serviceAccountName").String()
+}
+
 // CopyName names the copy of a Secret or ConfigMap that a resource takes to its
 // target: "<resource>-<name>" (S0). One that would be too long is cut, and gets a hash.
 func CopyName(resource, name string) string {
@@ -94,47 +103,67 @@ func CopyName(resource, name string) string {
 	return strings.TrimRight(full[:validation.DNS1123SubdomainMaxLength-len(tail)], "-.") + tail
 }
 
-// visitReferences calls a function for each reference of a Pod, and writes the returned
-// name. It skips malformed references: the target refuses them.
-func visitReferences(pod map[string]any, name func(Reference) string) {
-	refer := func(object map[string]any, field string, r Reference) {
-		r.Name, _ = object[field].(string)
-		if r.Name == "" || r.Kind == ConfigMapKind && r.Name == RootCA {
-			return
-		}
-		r.Optional, _ = object["optional"].(bool)
-		if renamed := name(r); renamed != r.Name {
-			object[field] = renamed
-		}
-	}
+// podSpecPath returns the path of the Pods' spec in an object.
+func podSpecPath(object *unstructured.Unstructured) *field.Path {
+	path := append(podTemplatePath(object), "spec")
+	return field.NewPath(path[0], path[1:]...)
+}
+
+// visitReferences calls a function for each reference of an object's Pods, and writes the
+// returned name. It skips malformed references: the target refuses them.
+func visitReferences(object *unstructured.Unstructured, name func(Reference) string) {
+	pod, path := podSpec(object), podSpecPath(object)
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		for _, container := range items(pod[list]) {
-			for _, variable := range items(container["env"]) {
-				from := child(variable, "valueFrom")
-				refer(child(from, "secretKeyRef"), "name", Reference{Kind: SecretKind, Env: true})
-				refer(child(from, "configMapKeyRef"), "name", Reference{Kind: ConfigMapKind, Env: true})
-			}
-			for _, from := range items(container["envFrom"]) {
-				refer(child(from, "secretRef"), "name", Reference{Kind: SecretKind, Env: true})
-				refer(child(from, "configMapRef"), "name", Reference{Kind: ConfigMapKind, Env: true})
-			}
+		for i, container := range items(pod[list]) {
+			visitContainer(container, path.Child(list).Index(i), name)
 		}
 	}
-	for _, volume := range items(pod["volumes"]) {
-		refer(child(volume, "secret"), "secretName", Reference{Kind: SecretKind})
-		refer(child(volume, "configMap"), "name", Reference{Kind: ConfigMapKind})
-		for _, source := range items(child(volume, "projected")["sources"]) {
-			refer(child(source, "secret"), "name", Reference{Kind: SecretKind})
-			refer(child(source, "configMap"), "name", Reference{Kind: ConfigMapKind})
-		}
-		refer(child(child(volume, "csi"), "nodePublishSecretRef"), "name", Reference{Kind: SecretKind})
-		refer(child(volume, "azureFile"), "secretName", Reference{Kind: SecretKind})
-		for _, driver := range []string{"cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"} {
-			refer(child(child(volume, driver), "secretRef"), "name", Reference{Kind: SecretKind})
-		}
+	for i, volume := range items(pod["volumes"]) {
+		visitVolume(volume, path.Child("volumes").Index(i), name)
 	}
-	for _, secret := range items(pod["imagePullSecrets"]) {
-		refer(secret, "name", Reference{Kind: SecretKind})
+	for i, secret := range items(pod["imagePullSecrets"]) {
+		visitReference(secret, "name", path.Child("imagePullSecrets").Index(i), Reference{Kind: SecretKind}, name)
+	}
+}
+
+func visitContainer(container map[string]any, path *field.Path, name func(Reference) string) {
+	for i, variable := range items(container["env"]) {
+		from, at := child(variable, "valueFrom"), path.Child("env").Index(i).Child("valueFrom")
+		visitReference(child(from, "secretKeyRef"), "name", at.Child("secretKeyRef"), Reference{Kind: SecretKind, Env: true}, name)
+		visitReference(child(from, "configMapKeyRef"), "name", at.Child("configMapKeyRef"), Reference{Kind: ConfigMapKind, Env: true}, name)
+	}
+	for i, from := range items(container["envFrom"]) {
+		at := path.Child("envFrom").Index(i)
+		visitReference(child(from, "secretRef"), "name", at.Child("secretRef"), Reference{Kind: SecretKind, Env: true}, name)
+		visitReference(child(from, "configMapRef"), "name", at.Child("configMapRef"), Reference{Kind: ConfigMapKind, Env: true}, name)
+	}
+}
+
+func visitVolume(volume map[string]any, path *field.Path, name func(Reference) string) {
+	visitReference(child(volume, "secret"), "secretName", path.Child("secret"), Reference{Kind: SecretKind}, name)
+	visitReference(child(volume, "configMap"), "name", path.Child("configMap"), Reference{Kind: ConfigMapKind}, name)
+	for i, source := range items(child(volume, "projected")["sources"]) {
+		at := path.Child("projected", "sources").Index(i)
+		visitReference(child(source, "secret"), "name", at.Child("secret"), Reference{Kind: SecretKind}, name)
+		visitReference(child(source, "configMap"), "name", at.Child("configMap"), Reference{Kind: ConfigMapKind}, name)
+	}
+	visitReference(child(child(volume, "csi"), "nodePublishSecretRef"), "name", path.Child("csi", "nodePublishSecretRef"), Reference{Kind: SecretKind}, name)
+	visitReference(child(volume, "azureFile"), "secretName", path.Child("azureFile"), Reference{Kind: SecretKind}, name)
+	for _, driver := range []string{"cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"} {
+		visitReference(child(child(volume, driver), "secretRef"), "name", path.Child(driver, "secretRef"), Reference{Kind: SecretKind}, name)
+	}
+}
+
+// visitReference calls the function for the name in a field of an object.
+func visitReference(object map[string]any, key string, path *field.Path, r Reference, name func(Reference) string) {
+	r.Name, _ = object[key].(string)
+	if r.Name == "" || r.Kind == ConfigMapKind && r.Name == RootCA {
+		return
+	}
+	r.Field = path.Child(key).String()
+	r.Optional, _ = object["optional"].(bool)
+	if renamed := name(r); renamed != r.Name {
+		object[key] = renamed
 	}
 }
 

@@ -127,7 +127,14 @@ func (s *session) moveUnits(ctx context.Context, from string) (moved int, err er
 		}
 		left := slices.DeleteFunc(units, func(u unit) bool { return remaining[u] })
 		if len(left) == 0 {
-			if empty++; empty < requiredEmptyLists && !sleep(ctx, listInterval) {
+			leaves, err := s.leavesDependency(ctx, from)
+			if err != nil {
+				return moved, err
+			}
+			if !leaves {
+				empty++
+			}
+			if empty < requiredEmptyLists && !sleep(ctx, listInterval) {
 				return moved, s.interruptedError(ctx, from)
 			}
 			continue

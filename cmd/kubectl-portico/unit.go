@@ -58,12 +58,21 @@ func (s *session) unitsOn(ctx context.Context, target string) ([]unit, error) {
 		return nil, err
 	}
 	for i := range resources {
-		if isOnTarget(&resources[i], target) {
+		// A shared dependency leaves a target after the last unit that needs it.
+		if isOnTarget(&resources[i], target) && !policies.IsSharedDependency(&resources[i]) {
 			out = append(out, unitOf(&resources[i]))
 		}
 	}
 	slices.SortFunc(out, func(a, b unit) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(out), nil
+}
+
+// leavesDependency tells whether a shared dependency is being deleted from a target.
+func (s *session) leavesDependency(ctx context.Context, target string) (bool, error) {
+	resources, err := s.resources(ctx)
+	return slices.ContainsFunc(resources, func(r v1alpha1.KubernetesApplicationResource) bool {
+		return policies.IsSharedDependency(&r) && r.DeletionTimestamp != nil && isOnTarget(&r, target)
+	}), err
 }
 
 func (s *session) resources(ctx context.Context) ([]v1alpha1.KubernetesApplicationResource, error) {

@@ -25,9 +25,9 @@ type dryRunner struct{ *dryrun.Runner }
 
 // ResourceOf implements webhooks.DryRunner.
 func (dryRunner) ResourceOf(kind kinds.Kind, native *unstructured.Unstructured, application string) (*v1alpha1.KubernetesApplicationResource, error) {
-	// A dry run does not need the ServiceAccount's pull secrets: the resource only
-	// contains their names, which no target refuses.
-	return intake.ResourceFor(kind, native, application, nil, nil, nil)
+	// A dry run does not need the dependencies: the resource only contains their names,
+	// which no target refuses.
+	return intake.ResourceFor(kind, native, application, nil)
 }
 
 // newDryRunner returns the runner of dry runs. Every replica has one, because every

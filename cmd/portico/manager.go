@@ -31,6 +31,7 @@ import (
 	"github.com/portico-io/portico/controllers/application"
 	"github.com/portico-io/portico/controllers/claim"
 	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/dependencies"
 	"github.com/portico-io/portico/controllers/intake"
 	"github.com/portico-io/portico/controllers/nativestatus"
 	"github.com/portico-io/portico/controllers/optin"
@@ -274,7 +275,7 @@ func cacheOptions(resync time.Duration) cache.Options {
 	labelled := labels.SelectorFromSet(labels.Set{v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote})
 	byObject := map[client.Object]cache.ByObject{
 		nativestatus.ControllerRevision(): {Label: labelled, Transform: stripRevision},
-		// Of ServiceAccounts, only the image pull secrets are kept.
+		// Of ServiceAccounts, only the fields that are sent are kept.
 		&corev1.ServiceAccount{}: {Transform: stripAccount},
 	}
 	for _, kind := range kinds.All {
@@ -317,7 +318,8 @@ func stripTemplate(object any) (any, error) {
 
 func stripAccount(object any) (any, error) {
 	if account, ok := object.(*corev1.ServiceAccount); ok {
-		account.ManagedFields, account.Annotations, account.Secrets = nil, nil, nil
+		account.ManagedFields, account.Secrets = nil, nil
+		delete(account.Annotations, corev1.LastAppliedConfigAnnotation)
 	}
 	return object, nil
 }
@@ -327,7 +329,7 @@ func stripAccount(object any) (any, error) {
 func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	objects := []client.Object{namespaces, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
+	objects := []client.Object{namespaces, &corev1.ServiceAccount{}, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
 	for _, kind := range kinds.All {
 		objects = append(objects, kinds.CachedObject(kind))
 	}
@@ -401,7 +403,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, s *shared, o *Options
 		"opt-in": func() error {
 			return optin.SetupWithManager(mgr, optin.Options{Portico: o.Namespace, Resync: o.ResyncPeriod})
 		},
-		"status": func() error { return nativestatus.SetupWithManager(mgr) },
+		"dependencies": func() error { return dependencies.SetupWithManager(mgr) },
+		"status":       func() error { return nativestatus.SetupWithManager(mgr) },
 	} {
 		if err := setup(); err != nil {
 			return fmt.Errorf("adding the %s controller: %w", name, err)

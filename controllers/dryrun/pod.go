@@ -30,7 +30,14 @@ func (r *Runner) createPod(ctx context.Context, s *scope) <-chan string {
 	connection, target, kind, name := s.connection, s.target.Name, s.desired.GetKind(), s.desired.GetName()
 	account, digest := kinds.ServiceAccount(s.desired), podDigest(pod, s.desired)
 	go func() {
-		err := r.pods.tryPod(ctx, connection, pod, digest, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
+		create := func(digest string) error {
+			return r.pods.tryPod(ctx, connection, pod, digest, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
+		}
+		err := create(digest)
+		if rejectsPod(err) && policies.NeedsShared(s.resource, kinds.ServiceAccountKind, account) {
+			kinds.UseDefaultServiceAccount(pod) // the account of the Pod is sent before the object
+			err = create(digest + " as " + kinds.DefaultServiceAccount)
+		}
 		if !rejectsPod(err) || r.isSent(ctx, s, policies.ServiceAccountKey(account)) {
 			out <- ""
 			return

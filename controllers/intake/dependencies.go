@@ -13,16 +13,47 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
-// A ServiceAccount is not sent, but its image pull secrets are, because its Pods would
-// get them on the hub.
+// The ServiceAccount of an object's Pods is sent by a resource of its own, with its image
+// pull secrets. The ServiceAccount "default", which every cluster has, is not sent: its
+// image pull secrets go into the Pods. Earlier versions put those of every ServiceAccount
+// into the Pods. They stay there until the Pod template changes, because a change would
+// replace the Pods.
 //
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch
 
-// dependenciesOf returns the Secrets and ConfigMaps to which the Pods of an object refer,
-// and rewrites the references in its template to the names of their copies. Pull secrets
-// of a ServiceAccount are optional: the user did not name them, and Pods start without
-// them. Native dependencies keep their names.
-func dependenciesOf(template *unstructured.Unstructured, resource string, pullSecrets []string, others nativeDependencies) []v1alpha1.Dependency {
+// dependencies are the objects of the hub that an object needs, and that intake has found.
+type dependencies struct {
+	// pullSecrets are the image pull secrets of the ServiceAccount of the Pods.
+	pullSecrets []string
+	// native are the dependencies that are sent under their own names, for their label.
+	native nativeDependencies
+}
+
+// dependenciesOf returns the objects that the Pods of an object need, and rewrites the
+// references in its template to the names of copies. previous is the template that was
+// sent before, or nil.
+func dependenciesOf(template *unstructured.Unstructured, resource string, found dependencies, previous *unstructured.Unstructured) []v1alpha1.Dependency {
+	account := kinds.ServiceAccount(template)
+	if account == "" || account == kinds.DefaultServiceAccount {
+		return copiesOf(template, resource, found.pullSecrets, found.native)
+	}
+	needed := v1alpha1.Dependency{Kind: kinds.ServiceAccountKind, Name: account, Shared: true}
+	if previous != nil && len(found.pullSecrets) > 0 {
+		asBefore := template.DeepCopy()
+		copies := copiesOf(asBefore, resource, found.pullSecrets, found.native)
+		if kinds.EqualPodTemplates(asBefore, previous) {
+			template.Object = asBefore.Object
+			return append(copies, needed)
+		}
+	}
+	return append(copiesOf(template, resource, nil, found.native), needed)
+}
+
+// copiesOf returns the Secrets and ConfigMaps to which the Pods of an object refer, and
+// rewrites the references in its template to the names of their copies. Pull secrets of a
+// ServiceAccount are optional: the user did not name them, and Pods start without them.
+// Native dependencies keep their names.
+func copiesOf(template *unstructured.Unstructured, resource string, pullSecrets []string, others nativeDependencies) []v1alpha1.Dependency {
 	named := kinds.References(template)
 	kinds.SetPullSecrets(template, pullSecrets)
 	var out []v1alpha1.Dependency

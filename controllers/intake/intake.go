@@ -239,11 +239,19 @@ func (c *Controller) joinApplication(ctx context.Context, s *scope) error {
 
 // project makes the desired resource of the object.
 func (c *Controller) project(ctx context.Context, s *scope) error {
-	secrets, others, err := c.references(ctx, s)
+	current := &v1alpha1.KubernetesApplicationResource{}
+	exists, err := reconciler.Find(ctx, c.hub, resourceKey(s.native), current)
 	if err != nil {
 		return err
 	}
-	s.desired, err = ResourceFor(c.kind, s.native, s.member.Application, s.app.Spec.TargetRef, secrets, others)
+	if !exists {
+		current = nil
+	}
+	found, err := c.findDependencies(ctx, s, current)
+	if err != nil {
+		return err
+	}
+	s.desired, err = resourceFor(c.kind, s.native, s.member.Application, s.app.Spec.TargetRef, found, current)
 	if err != nil {
 		return c.rejectNative(ctx, s.native, err)
 	}

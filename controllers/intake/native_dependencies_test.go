@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-io/portico/api/kinds"
@@ -13,7 +14,7 @@ import (
 func TestNativeDependencies(t *testing.T) {
 	pods := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {
   containers: [{name: web, envFrom: [{secretRef: {name: sql}}, {configMapRef: {name: sql}}]}]}}}}`)
-	got := dependenciesOf(pods, "web-deployment", []string{"pull"}, nativeDependencies{{"Secret", "sql"}: true, {"Secret", "pull"}: true})
+	got := dependenciesOf(pods, "web-deployment", dependencies{[]string{"pull"}, nativeDependencies{{"Secret", "sql"}: true, {"Secret", "pull"}: true}}, nil)
 	want := []v1alpha1.Dependency{
 		{Kind: "ConfigMap", Name: "sql"},
 		{Kind: "Secret", Name: "pull", Optional: true, Native: true},
@@ -27,7 +28,7 @@ func TestNativeDependencies(t *testing.T) {
 		{Kind: "Secret", Name: "pull"},
 		{Kind: "Secret", Name: "sql", Env: true},
 	}
-	if diff := cmp.Diff(referred, kinds.References(pods)); diff != "" {
+	if diff := cmp.Diff(referred, kinds.References(pods), cmpopts.IgnoreFields(kinds.Reference{}, "Field")); diff != "" {
 		t.Errorf("want native names for the native ones, and names of copies for the others\n%s", diff)
 	}
 }

@@ -3,11 +3,9 @@ package intake
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
@@ -50,46 +48,38 @@ func (p *pods) start(ctx context.Context, native *unstructured.Unstructured) (bo
 	return false, err
 }
 
-// references returns the image pull secrets of an object's ServiceAccount, and the
-// dependencies that are sent under their own names. The Pods of a Job cannot be changed
-// once it is created, so a Job keeps those with which it was sent first.
-func (c *Controller) references(ctx context.Context, s *scope) ([]string, nativeDependencies, error) {
-	if _, once := c.kind.(kinds.RunsOnce); once {
-		stored := &v1alpha1.KubernetesApplicationResource{}
-		err := c.hub.Get(ctx, resourceKey(s.native), stored)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, nil, fmt.Errorf("reading resource %s: %w", resourceKey(s.native), err)
-		}
-		if err == nil && metav1.IsControlledBy(stored, s.native) {
-			secrets, others := storedReferences(s.native, stored)
-			return secrets, others, nil
-		}
+// findDependencies finds the objects of the hub that the object needs. The Pods of a Job
+// cannot be changed once it is created, so a Job keeps the references with which it was
+// sent first. current is the stored resource, or nil.
+func (c *Controller) findDependencies(ctx context.Context, s *scope, current *v1alpha1.KubernetesApplicationResource) (dependencies, error) {
+	if _, once := c.kind.(kinds.RunsOnce); once && current != nil && metav1.IsControlledBy(current, s.native) {
+		return storedReferences(s.native, current), nil
 	}
-	secrets, err := c.pullSecrets(ctx, s.native)
-	if err != nil {
-		return nil, nil, err
+	var found dependencies
+	var err error
+	if found.pullSecrets, err = c.pullSecrets(ctx, s.native); err != nil {
+		return found, err
 	}
-	others, err := c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, secrets)
-	return secrets, others, err
+	found.native, err = c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, found.pullSecrets)
+	return found, err
 }
 
 // storedReferences returns the references of a stored resource: the Secrets that its
 // native object does not name, and the dependencies that keep their names.
-func storedReferences(native *unstructured.Unstructured, stored *v1alpha1.KubernetesApplicationResource) ([]string, nativeDependencies) {
+func storedReferences(native *unstructured.Unstructured, stored *v1alpha1.KubernetesApplicationResource) dependencies {
 	named := map[dependencyKey]bool{}
 	for _, r := range kinds.References(native) {
 		named[dependencyKey{r.Kind, r.Name}] = true
 	}
-	var secrets []string
-	others := nativeDependencies{}
+	found := dependencies{native: nativeDependencies{}}
 	for _, d := range stored.Spec.Dependencies {
 		key := dependencyKey{d.Kind, d.Name}
 		if d.Native {
-			others[key] = true
+			found.native[key] = true
 		}
-		if !named[key] {
-			secrets = append(secrets, d.Name)
+		if d.Kind == kinds.SecretKind && !named[key] {
+			found.pullSecrets = append(found.pullSecrets, d.Name)
 		}
 	}
-	return secrets, others
+	return found
 }

@@ -112,12 +112,13 @@ func TestStoredReferences(t *testing.T) {
 	}
 	stored := &v1alpha1.KubernetesApplicationResource{Spec: v1alpha1.KubernetesApplicationResourceSpec{Dependencies: []v1alpha1.Dependency{
 		{Kind: "Secret", Name: "sql"}, {Kind: "ConfigMap", Name: "settings", Native: true}, {Kind: "Secret", Name: "registry", Optional: true},
+		{Kind: "ServiceAccount", Name: "loader", Shared: true},
 	}}}
-	secrets, others := storedReferences(native, stored)
-	if diff := cmp.Diff([]string{"registry"}, secrets); diff != "" {
+	found := storedReferences(native, stored)
+	if diff := cmp.Diff([]string{"registry"}, found.pullSecrets); diff != "" {
 		t.Errorf("the image pull secrets are the others (-want +got):\n%s", diff)
 	}
-	if !others.has(kinds.Reference{Kind: "ConfigMap", Name: "settings"}) || others.has(kinds.Reference{Kind: "Secret", Name: "sql"}) {
-		t.Errorf("names remain: %v", others)
+	if !found.native.has(kinds.Reference{Kind: "ConfigMap", Name: "settings"}) || found.native.has(kinds.Reference{Kind: "Secret", Name: "sql"}) {
+		t.Errorf("names remain: %v", found.native)
 	}
 }

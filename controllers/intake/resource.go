@@ -19,10 +19,15 @@ import (
 
 // ResourceFor returns the resource of a native object. target is the target of the
 // application, or nil; with it the resource gets the finalizer that keeps it until its
-// object is deleted from the target. pullSecrets are those of the Pods' ServiceAccount,
-// and others are the dependencies that are sent under their own names. A *field.Error
-// names the field of the object that cannot be projected.
-func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference, pullSecrets []string, others nativeDependencies) (*v1alpha1.KubernetesApplicationResource, error) {
+// object is deleted from the target. A *field.Error names the field of the object that
+// cannot be projected.
+func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference) (*v1alpha1.KubernetesApplicationResource, error) {
+	return resourceFor(kind, native, application, target, dependencies{}, nil)
+}
+
+// resourceFor returns the same with the dependencies that the object needs. current is the
+// stored resource, or nil.
+func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application string, target *v1alpha1.TargetReference, found dependencies, current *v1alpha1.KubernetesApplicationResource) (*v1alpha1.KubernetesApplicationResource, error) {
 	if errs := policies.ValidateDriftAndObserve(native); len(errs) > 0 { // admission may have been unavailable
 		return nil, errs.ToAggregate()
 	}
@@ -32,7 +37,11 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 	}
 	observe, _ := policies.ObservePolicyOf(native)
 	name := kinds.ResourceName(native.GetKind(), native.GetName())
-	dependencies := dependenciesOf(template, name, pullSecrets, others)
+	var previous *unstructured.Unstructured
+	if current != nil {
+		previous = policies.TemplateObject(current.Spec.Template)
+	}
+	needed := dependenciesOf(template, name, found, previous)
 	raw, err := json.Marshal(template.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the template: %w", err)
@@ -47,7 +56,7 @@ func ResourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 			},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(native, kind.GroupVersionKind())},
 		},
-		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}, Dependencies: dependencies, Observe: observe},
+		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}, Dependencies: needed, Observe: observe},
 	}
 	for _, key := range propagatedAnnotations {
 		if value, ok := native.GetAnnotations()[key]; ok {

@@ -64,7 +64,7 @@ func TestResourceFor(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			native := object(t, web)
-			got, err := ResourceFor(kinds.Deployment{}, native, "shop", tc.target, nil, nil)
+			got, err := ResourceFor(kinds.Deployment{}, native, "shop", tc.target)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,14 +80,14 @@ func TestResourceFor(t *testing.T) {
 	damaged := object(t, web)
 	damaged.SetAnnotations(map[string]string{v1alpha1.IntentAnnotation: "{"})
 	var malformed *field.Error
-	if _, err := ResourceFor(kinds.Deployment{}, damaged, "shop", nil, nil, nil); !errors.As(err, &malformed) || malformed.Field != kinds.IntentPath.String() {
+	if _, err := ResourceFor(kinds.Deployment{}, damaged, "shop", nil); !errors.As(err, &malformed) || malformed.Field != kinds.IntentPath.String() {
 		t.Errorf("a damaged record ended with %v, want an error that names it", err)
 	}
 }
 
 func TestUpdateResource(t *testing.T) {
 	stored := func(change func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
-		out, err := ResourceFor(kinds.Deployment{}, object(t, web), "shop", nil, nil, nil)
+		out, err := ResourceFor(kinds.Deployment{}, object(t, web), "shop", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,6 +70,9 @@ func (c *remover) abandonObject(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	if err := c.leaveShared(ctx, s); err != nil {
+		return err
+	}
 	before := s.resource.DeepCopy()
 	if plan.RefersTo(s.resource.Spec.TargetRef, s.target) {
 		s.resource.Spec.TargetRef = nil

@@ -36,21 +36,30 @@ type copies struct {
 	sources  sources
 }
 
+// hasDependencies tells whether a resource has dependencies, or had dependencies before.
+func (s *scope) hasDependencies() bool {
+	return len(plan.DependenciesOf(s.resource)) > 0 || s.hasCopies() ||
+		meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.DependenciesReady) != nil
+}
+
 // hasCopies tells whether a resource has copies, or had copies before.
 func (s *scope) hasCopies() bool {
-	return len(plan.DependenciesOf(s.resource)) > 0 || meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.SecretsReady) != nil
+	return slices.ContainsFunc(plan.DependenciesOf(s.resource), isCopied) ||
+		meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.SecretsReady) != nil
 }
+
+func isCopied(d v1alpha1.Dependency) bool { return !d.Shared }
 
 // apply applies the copies before the object, and finds the copies that the object does
 // not need any more. An object without all its dependencies waits.
 func (c *copies) apply(ctx context.Context, s *scope) error {
-	if !s.hasCopies() || s.state == plan.Foreign || s.state == plan.NativeObject {
+	if !s.hasDependencies() || s.state == plan.Foreign || s.state == plan.NativeObject {
 		return nil
 	}
 	namespace := s.desired.GetNamespace()
 	if namespace == "" && len(s.dependencies) > 0 {
-		return c.waitForDependencies(ctx, s, v1alpha1.ReasonNoNamespace, fmt.Sprintf("%s %s has no namespace, so its Secrets and ConfigMaps cannot be sent",
-			s.desired.GetKind(), s.desired.GetName()), reconciler.ErrDone)
+		return c.waitForDependencies(ctx, s, []problem{{reason: v1alpha1.ReasonNoNamespace, message: fmt.Sprintf("%s %s has no namespace, so its dependencies cannot be sent",
+			s.desired.GetKind(), s.desired.GetName())}}, reconciler.ErrDone)
 	}
 	if len(s.dependencies) > 0 {
 		if err := c.ensureFinalizer(ctx, s); err != nil {
@@ -63,21 +72,48 @@ func (c *copies) apply(ctx context.Context, s *scope) error {
 	}
 	wanted, problems, err := c.ensureAll(ctx, s, existing)
 	if len(problems) > 0 {
-		return c.waitForDependencies(ctx, s, problems[0].reason, joinProblems(problems), cmp.Or(err, reconciler.ErrDone))
+		return c.waitForDependencies(ctx, s, problems, cmp.Or(err, reconciler.ErrDone))
 	}
 	if err != nil {
 		return err
 	}
 	s.excessCopies = plan.ExcessCopies(existing, wanted, namespace)
-	if len(s.dependencies) > 0 {
-		s.setCondition(v1alpha1.SecretsReady, metav1.ConditionTrue, v1alpha1.ReasonApplied,
-			fmt.Sprintf("the Secrets and ConfigMaps of %s %s are on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
+	s.resource.Status.Dependencies = policies.DependenciesInUse(s.resource, false)
+	s.setDependenciesReady()
+	return nil
+}
+
+// settle records that the object uses no dependencies of an earlier spec any more, once
+// it is ready.
+func (c *copies) settle(_ context.Context, s *scope) error {
+	if s.resource.Spec.LeavingTargetRef == nil && meta.IsStatusConditionTrue(s.resource.Status.Conditions, v1alpha1.Ready) {
+		s.resource.Status.Dependencies = policies.DependenciesInUse(s.resource, true)
 	}
 	return nil
 }
 
+// setDependenciesReady reports that all dependencies of the object are on the target.
+func (s *scope) setDependenciesReady() {
+	if len(s.dependencies) == 0 {
+		return
+	}
+	s.setCondition(v1alpha1.DependenciesReady, metav1.ConditionTrue, v1alpha1.ReasonApplied, plan.DependenciesReadyMessage(s.desired, s.target.Name, s.dependencies))
+	s.setSecretsReady()
+}
+
+func (s *scope) setSecretsReady() {
+	if slices.ContainsFunc(s.dependencies, func(d plan.Dependency) bool { return isCopied(d.Dependency) }) {
+		s.setCondition(v1alpha1.SecretsReady, metav1.ConditionTrue, v1alpha1.ReasonApplied,
+			fmt.Sprintf("the Secrets and ConfigMaps of %s %s are on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
+	}
+}
+
 // problem is the reason why a dependency is not on the target.
-type problem struct{ reason, message string }
+type problem struct {
+	reason, message string
+	// shared is true for a shared dependency.
+	shared bool
+}
 
 func joinProblems(problems []problem) string {
 	var messages []string
@@ -102,7 +138,7 @@ func (c *copies) ensureAll(ctx context.Context, s *scope, existing []*unstructur
 		if message == "" || d.Optional && !d.Found {
 			continue
 		}
-		problems = append(problems, problem{reason, message})
+		problems = append(problems, problem{reason, message, d.Shared})
 		if err != nil {
 			next = err
 		}
@@ -113,6 +149,9 @@ func (c *copies) ensureAll(ctx context.Context, s *scope, existing []*unstructur
 // ensure applies one dependency on the target. A problem is a message for users; an
 // error without a problem ends the reconcile.
 func (c *copies) ensure(ctx context.Context, s *scope, d *plan.Dependency, existing []*unstructured.Unstructured) (reason, problem string, err error) {
+	if d.Shared {
+		return c.waitForShared(ctx, s, d)
+	}
 	if reason, problem := plan.ProblemOf(*d, s.resource.Namespace); problem != "" {
 		return reason, problem, nil
 	}
@@ -129,17 +168,28 @@ func (c *copies) deleteExcess(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	if len(s.dependencies) == 0 { // there are no copies left for hasCopies
+	if !slices.ContainsFunc(plan.DependenciesOf(s.resource), isCopied) { // there are no copies left for hasCopies
 		meta.RemoveStatusCondition(&s.resource.Status.Conditions, v1alpha1.SecretsReady)
+	}
+	if len(s.dependencies) == 0 {
+		meta.RemoveStatusCondition(&s.resource.Status.Conditions, v1alpha1.DependenciesReady)
 	}
 	return nil
 }
 
 // waitForDependencies reports the dependencies that the object waits for, and ends the
 // reconcile. An object that exists on the target remains as it is, and is reported.
-func (c *copies) waitForDependencies(ctx context.Context, s *scope, reason, problem string, next error) error {
-	message := fmt.Sprintf("%s; %s %s waits for it", problem, s.desired.GetKind(), s.desired.GetName())
-	s.setCondition(v1alpha1.SecretsReady, metav1.ConditionFalse, reason, message)
+func (c *copies) waitForDependencies(ctx context.Context, s *scope, problems []problem, next error) error {
+	reason := problems[0].reason
+	message := fmt.Sprintf("%s; %s %s waits for it", joinProblems(problems), s.desired.GetKind(), s.desired.GetName())
+	s.setCondition(v1alpha1.DependenciesReady, metav1.ConditionFalse, reason, message)
+	copied := slices.DeleteFunc(slices.Clone(problems), func(p problem) bool { return p.shared })
+	if len(copied) > 0 {
+		s.setCondition(v1alpha1.SecretsReady, metav1.ConditionFalse, copied[0].reason,
+			fmt.Sprintf("%s; %s %s waits for it", joinProblems(copied), s.desired.GetKind(), s.desired.GetName()))
+	} else {
+		s.setSecretsReady()
+	}
 	switch {
 	case s.state.Owned():
 		if err := c.observer.mirrorStatus(ctx, s); err != nil {
@@ -158,7 +208,7 @@ func (c *copies) waitForDependencies(ctx context.Context, s *scope, reason, prob
 func (c *copies) list(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, gvk := range plan.DependencyKinds {
-		if s.resource.DeletionTimestamp == nil && !slices.ContainsFunc(s.dependencies, func(d plan.Dependency) bool { return d.Kind == gvk.Kind }) &&
+		if s.resource.DeletionTimestamp == nil && !slices.ContainsFunc(s.dependencies, func(d plan.Dependency) bool { return d.Kind == gvk.Kind && !d.Shared }) &&
 			meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.SecretsReady) == nil {
 			continue
 		}
@@ -345,7 +395,7 @@ func (c *copies) forEach(ctx context.Context, s *scope, call func(context.Contex
 	for _, dependency := range plan.DependenciesOf(s.resource) {
 		d := plan.NewDependency(s.resource, dependency)
 		isCopy := func(o *unstructured.Unstructured) bool { return o.GetKind() == d.Kind && o.GetName() == d.CopyName }
-		if d.Native || s.desired.GetNamespace() == "" || slices.ContainsFunc(existing, isCopy) {
+		if d.Native || d.Shared || s.desired.GetNamespace() == "" || slices.ContainsFunc(existing, isCopy) {
 			continue
 		}
 		object, err := c.find(ctx, s, &d, nil)
@@ -384,16 +434,23 @@ func (c *copies) waitForDependency(ctx context.Context, s *scope, d *plan.Depend
 	if exists && (!plan.RollsPods(s.resource) || d.Digest != "") {
 		return "", "", nil
 	}
+	problemReason, message, err := c.problemOfResource(ctx, s, d, key)
+	if exists && problemReason == v1alpha1.ReasonApplying {
+		return "", "", reconciler.ErrDone // its revision is about to be written; Pods are replaced once
+	}
+	return problemReason, message, err
+}
+
+// problemOfResource returns the cause for which a dependency with a resource of its own is
+// not on the target.
+func (c *copies) problemOfResource(ctx context.Context, s *scope, d *plan.Dependency, key types.NamespacedName) (reason, problem string, err error) {
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	if err := c.hub.Get(ctx, key, resource); client.IgnoreNotFound(err) != nil {
 		return "", "", fmt.Errorf("reading resource %s: %w", key, err)
 	}
-	synchronized := meta.FindStatusCondition(resource.Status.Conditions, v1alpha1.Synced)
-	switch failed := synchronized != nil && synchronized.Status == metav1.ConditionFalse && synchronized.Reason != v1alpha1.ReasonApplying; {
-	case failed:
-		return v1alpha1.ReasonDependencyMissing, fmt.Sprintf("%s %s has a resource of its own, which failed: %s", d.Kind, d.Name, synchronized.Message), reconciler.ErrDone
-	case exists:
-		return "", "", reconciler.ErrDone // its revision is written in a moment; Pods are replaced only once
+	synced := meta.FindStatusCondition(resource.Status.Conditions, v1alpha1.Synced)
+	if synced != nil && synced.Status == metav1.ConditionFalse && synced.Reason != v1alpha1.ReasonApplying {
+		return v1alpha1.ReasonDependencyMissing, fmt.Sprintf("%s %s has a resource of its own, which failed: %s", d.Kind, d.Name, synced.Message), reconciler.ErrDone
 	}
 	return v1alpha1.ReasonApplying, fmt.Sprintf("%s %s has a resource of its own, and is not on target %s yet", d.Kind, d.Name, s.target.Name), reconciler.ErrDone
 }

@@ -50,6 +50,11 @@ func (c *remover) withdrawObject(ctx context.Context, s *scope) error {
 	} else if left {
 		return reconciler.ErrDone
 	}
+	if shared, err := c.leaveToSibling(ctx, s); err != nil {
+		return err
+	} else if shared {
+		return c.finishDeletion(ctx, s)
+	}
 	if kept, err := c.keepNamespaceInUse(ctx, s); err != nil {
 		return err
 	} else if kept {

@@ -30,10 +30,13 @@ import (
 
 // writtenByPredecessor tells whether the object on the target was applied for another
 // resource of the same name, which existed before a restore. A resource that a user
-// wrote owns the object of its predecessor.
+// wrote owns the object of its predecessor. An object without marks was released.
 func (s *scope) writtenByPredecessor() bool {
-	return s.state.Owned() && (metav1.GetControllerOf(s.resource) != nil || lostNativeObject(s.resource)) &&
-		s.observed.GetAnnotations()[v1alpha1.ResourceUIDAnnotation] != string(s.resource.UID)
+	if !s.state.Owned() || metav1.GetControllerOf(s.resource) == nil && !lostNativeObject(s.resource) {
+		return false
+	}
+	writer := s.observed.GetAnnotations()[v1alpha1.ResourceUIDAnnotation]
+	return writer != "" && writer != string(s.resource.UID)
 }
 
 // checkOwner ends the reconcile of a resource whose owner is gone, or was restored with
@@ -63,6 +66,9 @@ func (c *remover) leaveToSuccessor(ctx context.Context, s *scope) (bool, error) 
 	if err != nil || missing == "" {
 		return false, err
 	}
+	if err := c.leaveShared(ctx, s); err != nil {
+		return false, err
+	}
 	s.keepForSuccessor(missing)
 	return true, c.writer.RemoveFinalizer(ctx, s.resource, v1alpha1.PropagationFinalizer)
 }
@@ -82,6 +88,7 @@ func (c *base) missingOwner(ctx context.Context, resource *v1alpha1.KubernetesAp
 	ref := metav1.GetControllerOf(resource)
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	_, native := kinds.For(gvk)
+	native = native || policies.IsSharedDependency(resource)
 	var owner client.Object
 	switch {
 	case native:
@@ -101,16 +108,21 @@ func (c *base) missingOwner(ctx context.Context, resource *v1alpha1.KubernetesAp
 	if err != nil {
 		return "", fmt.Errorf("reading the owner of resource %s: %w", client.ObjectKeyFromObject(resource), err)
 	}
-	if owner.GetUID() == ref.UID || owner.GetDeletionTimestamp() != nil || !wantsResource(owner, resource.Name) {
+	if owner.GetUID() == ref.UID || owner.GetDeletionTimestamp() != nil || !wantsResource(owner, resource) {
 		return "", nil
 	}
 	return name, nil
 }
 
-// wantsResource tells whether an owner gets a resource of a name.
-func wantsResource(owner client.Object, name string) bool {
+// wantsResource tells whether an owner gets a resource of the same name. A shared
+// dependency gets one when other resources that were restored need it.
+func wantsResource(owner client.Object, resource *v1alpha1.KubernetesApplicationResource) bool {
+	name := resource.Name
 	switch o := owner.(type) {
 	case *unstructured.Unstructured:
+		if policies.IsSharedDependency(resource) {
+			return kinds.IsNameOfDependency(name, o.GetKind(), o.GetName())
+		}
 		return kinds.IsRemote(o) && kinds.ResourceName(o.GetKind(), o.GetName()) == name
 	case *v1alpha2.KubernetesApplication:
 		return slices.ContainsFunc(o.Spec.ResourceTemplates, func(t v1alpha2.ResourceTemplate) bool { return t.Metadata.Name == name })

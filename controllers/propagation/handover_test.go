@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/propagation/plan"
@@ -18,7 +20,7 @@ import (
 
 // TestMissingOwner tests resources whose owners had the UID "old".
 func TestMissingOwner(t *testing.T) {
-	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, v1alpha2.AddToScheme, appsv1.AddToScheme)
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme, v1alpha2.AddToScheme, appsv1.AddToScheme, corev1.AddToScheme)
 	deployment := func(uid types.UID, schedule string) client.Object {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: uid, Labels: map[string]string{v1alpha1.ScheduleLabel: schedule}}}
 	}
@@ -29,6 +31,10 @@ func TestMissingOwner(t *testing.T) {
 	}
 	native := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "old", Controller: new(true)}
 	templates := metav1.OwnerReference{APIVersion: "workload.crossplane.io/v1alpha2", Kind: "KubernetesApplication", Name: "web", UID: "old", Controller: new(true)}
+	account := metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: "web", UID: "old", Controller: new(true)}
+	serviceAccount := func(uid types.UID) client.Object {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: uid}}
+	}
 	for name, tc := range map[string]struct {
 		reason string
 		owner  metav1.OwnerReference
@@ -41,12 +47,18 @@ func TestMissingOwner(t *testing.T) {
 		"Home":        {reason: "An owner that runs on the hub has no resource.", owner: native, hub: []client.Object{deployment("new", "local")}},
 		"Templated":   {reason: "A KubernetesApplication exists with another UID.", owner: templates, hub: []client.Object{app("new", "web-deployment")}, want: "the KubernetesApplication web"},
 		"Untemplated": {reason: "The KubernetesApplication has no template for the resource.", owner: templates, hub: []client.Object{app("new", "other")}},
+		"Account":     {reason: "A ServiceAccount exists with another UID.", owner: account, hub: []client.Object{serviceAccount("new")}, want: "the ServiceAccount web"},
+		"SameAccount": {reason: "The ServiceAccount exists.", owner: account, hub: []client.Object{serviceAccount("old")}},
 		"Unread":      {reason: "Owners of other kinds are not checked.", owner: metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Pack", Name: "web", UID: "old", Controller: new(true)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &base{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.hub...).Build()}
 			resource := resourceWith(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: team-a}}`)
 			resource.Name, resource.OwnerReferences = "web-deployment", []metav1.OwnerReference{tc.owner}
+			if tc.owner.Kind == account.Kind {
+				resource.Name = kinds.DependencyName(account.Kind, "web", "dev")
+				resource.Labels = map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor, v1alpha1.DependencyLabel: v1alpha1.DependencyShared}
+			}
 			got, err := c.missingOwner(t.Context(), resource)
 			if err != nil || got != tc.want {
 				t.Errorf("lacks %q (%v), want %q: %s", got, err, tc.want, tc.reason)
@@ -75,5 +87,9 @@ func TestWrittenByPredecessor(t *testing.T) {
 	observed.SetAnnotations(map[string]string{v1alpha1.ResourceUIDAnnotation: "u1"})
 	if s.writtenByPredecessor() {
 		t.Error("the object was written for this resource")
+	}
+	observed.SetAnnotations(nil)
+	if s.writtenByPredecessor() {
+		t.Error("the object was released for this resource, which is about to be deleted")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/controllers/propagation/plan"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -14,14 +13,7 @@ func IndexDependencies(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	var out []string
-	for _, need := range plan.DependenciesOf(resource) {
-		out = append(out, policies.DependencyKey(need.Kind, need.Name))
-	}
-	if owner := policies.ContentOwner(resource); owner != nil {
-		out = append(out, policies.DependencyKey(owner.Kind, owner.Name))
-	}
-	return out
+	return policies.DependencyKeys(resource)
 }
 
 // IndexPrerequisite is the function of policies.PrerequisiteIndex.

@@ -156,6 +156,8 @@ func (c *Controller) steps(s *scope) []step {
 			{Name: "read object", Run: c.connector.readObject},
 			{Name: "remove from old target", Run: c.remover.removeFromOldTarget},
 		}
+	case isLeft(s.resource):
+		return []step{{Name: "leave object", Run: c.remover.leaveObject}}
 	case orphansObject(s.resource):
 		return []step{
 			{Name: "validate", Run: c.validate},
@@ -179,6 +181,7 @@ func (c *Controller) steps(s *scope) []step {
 		{Name: "read object", Run: c.connector.readObject},
 		{Name: "check owner", Run: c.checkOwner},
 		{Name: "keep finished", Run: c.observer.keepFinished},
+		{Name: "share object", Run: c.applier.shareObject},
 		{Name: "check allowed", Run: c.applier.checkAllowed},
 		{Name: "read drift policy", Run: c.applier.readDriftPolicy},
 		{Name: "fill content", Run: c.applier.fillContent},
@@ -187,6 +190,7 @@ func (c *Controller) steps(s *scope) []step {
 		{Name: "record content revision", Run: c.sources.recordContentRevision},
 		{Name: "delete excess copies", Run: c.copies.deleteExcess},
 		{Name: "mirror status", Run: c.observer.mirrorStatus},
+		{Name: "settle dependencies", Run: c.copies.settle},
 	}
 }
 

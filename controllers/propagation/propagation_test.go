@@ -50,8 +50,8 @@ func TestSteps(t *testing.T) {
 		resource *v1alpha1.KubernetesApplicationResource
 		want     string
 	}{
-		"Apply": {placed(t), "validate, resolve content, resolve dependencies, connect, read object, check owner, keep finished, check allowed, read drift policy, " +
-			"fill content, apply copies, apply, record content revision, delete excess copies, mirror status"},
+		"Apply": {placed(t), "validate, resolve content, resolve dependencies, connect, read object, check owner, keep finished, share object, check allowed, read drift policy, " +
+			"fill content, apply copies, apply, record content revision, delete excess copies, mirror status, settle dependencies"},
 		"Delete": {placed(t, deletedNow), "validate, connect, read object, withdraw object"},
 		"Orphan": {placed(t, deletedNow, func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Annotations = map[string]string{v1alpha1.DeletionAnnotation: string(v1alpha1.DeletionOrphan)}

@@ -23,6 +23,9 @@ func (c *remover) releaseObject(ctx context.Context, s *scope) error {
 		return reconciler.ErrDone // the object is released, and the resource has finalizers of others
 	}
 	if lostNativeObject(s.resource) && s.writtenByPredecessor() {
+		if err := c.leaveShared(ctx, s); err != nil {
+			return err
+		}
 		s.keepForSuccessor("the object")
 	} else if err := c.releaseObjects(ctx, s); err != nil {
 		return err
@@ -45,6 +48,9 @@ func (c *remover) releaseObject(ctx context.Context, s *scope) error {
 
 // releaseObjects releases the object and its copies.
 func (c *remover) releaseObjects(ctx context.Context, s *scope) error {
+	if err := c.orphanShared(ctx, s); err != nil {
+		return err
+	}
 	if s.state.Owned() {
 		if err := c.unmarkObject(ctx, s, s.desired); err != nil {
 			return err

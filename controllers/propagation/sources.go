@@ -114,24 +114,35 @@ func (c *sources) recordContentRevision(_ context.Context, s *scope) error {
 	return nil
 }
 
-// resolveDependencies finds the state of the Secrets and ConfigMaps that the object needs.
+// sourceOf returns an empty object of a kind, as the cache holds it. Of Secrets and
+// ConfigMaps it holds the metadata.
+func sourceOf(kind string) client.Object {
+	if kind == kinds.ServiceAccountKind {
+		return &corev1.ServiceAccount{}
+	}
+	return plan.MetadataOf(corev1.SchemeGroupVersion.WithKind(kind))
+}
+
+// resolveDependencies finds the state of the objects that the object needs.
 func (c *sources) resolveDependencies(ctx context.Context, s *scope) error {
 	for _, dependency := range plan.DependenciesOf(s.resource) {
 		d := plan.NewDependency(s.resource, dependency)
 		key := memory.SourceKey{Kind: d.Kind, Namespace: s.resource.Namespace, Name: d.Name}
-		source := plan.MetadataOf(corev1.SchemeGroupVersion.WithKind(d.Kind))
+		source := sourceOf(d.Kind)
 		err := c.hub.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, source)
 		last := c.memory.Sources.Get(key)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return fmt.Errorf("looking for %s %s: %w", d.Kind, d.Name, err)
+		case dependency.Shared:
+			d.Found = true
 		case dependency.Native: // its own resource has the content
 			d.Found = true
 			if err := c.resolveRevision(ctx, s, &d); err != nil {
 				return err
 			}
-		case last.UID == source.UID && last.ResourceVersion == source.ResourceVersion:
+		case last.UID == source.GetUID() && last.ResourceVersion == source.GetResourceVersion():
 			d.Found, d.Digest, d.Withheld = true, last.Digest, last.Withheld
 		default:
 			if err := c.read(ctx, key, &d); err != nil {

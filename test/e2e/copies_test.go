@@ -32,10 +32,10 @@ func registry(namespace string) {
 	kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", "registry", "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
 }
 
-// uids returns the UIDs of all copies on a target.
+// uids returns the UIDs of all dependencies on a target.
 func uids(c *cluster.Cluster, namespace string) string {
 	GinkgoHelper()
-	return kubectl(c, "-n", namespace, "get", "secret,configmap", "-l", "workload.crossplane.io/managed-by", "-o", "jsonpath={.items[*].metadata.uid}")
+	return kubectl(c, "-n", namespace, "get", "secret,configmap,serviceaccount", "-l", "workload.crossplane.io/managed-by", "-o", "jsonpath={.items[*].metadata.uid}")
 }
 
 var _ = Describe("Copies of a workload's Secrets and ConfigMaps", func() {
@@ -58,8 +58,10 @@ var _ = Describe("Copies of a workload's Secrets and ConfigMaps", func() {
 	It("move before the workload, and are deleted with it", func() {
 		namespace := newNamespace(dev, prod)
 		supply(namespace)
+		configure(namespace, "prod", `{"unschedulable": true}`)
 		apply(namespace, needy())
 		rolledOut(namespace, "web")
+		configure(namespace, "prod", `{"unschedulable": false}`)
 		kubectl(prod, "create", "namespace", namespace)
 		kubectl(prod, "-n", namespace, "create", "secret", "generic", "web-deployment-sql", "--from-literal=theirs=1")
 
@@ -85,7 +87,8 @@ var _ = Describe("Copies of a workload's Secrets and ConfigMaps", func() {
 	It("stay when the workload moves between two names of one cluster", func() {
 		namespace := newNamespace(dev)
 		supply(namespace)
-		apply(namespace, needy())
+		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
+		apply(namespace, needy("    spec:\n", "    spec:\n      serviceAccountName: builder\n"))
 		rolledOut(namespace, "web")
 		before := uids(dev, namespace)
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "again", "--from-file=kubeconfig="+userKubeconfig["dev"])
@@ -93,7 +96,9 @@ var _ = Describe("Copies of a workload's Secrets and ConfigMaps", func() {
 		Eventually(func() string { return condition(namespace, "kt/again", "TargetReachable", "status") }).Should(Equal("True"))
 		text, code := drains(namespace, "drain", "dev", "--timeout=1m")
 		Expect(code).To(BeZero(), text)
-		Expect(uids(dev, namespace)).To(Equal(before), "a copy was made anew")
+		Expect(uids(dev, namespace)).To(Equal(before), "a dependency was made anew")
+		Eventually(func() string { return get(dev, namespace, "serviceaccount/builder", ".metadata.annotations") }).Should(ContainSubstring(`"builder.again-serviceaccount"`))
+		Expect(uids(dev, namespace)).To(Equal(before), "a dependency was made anew")
 	})
 
 	It("stay on the target without labels with an orphaned workload", func() {
@@ -113,24 +118,21 @@ var _ = Describe("Copies of a workload's Secrets and ConfigMaps", func() {
 		kubectl(dev, "-n", namespace, "delete", "deployment", "web")
 	})
 
-	It("follow the ServiceAccount", func() {
+	It("follow the default ServiceAccount", func() {
 		namespace := newNamespace(dev)
 		for _, name := range []string{"pull", "push"} {
 			kubectl(hub, "-n", namespace, "create", "secret", "docker-registry", name, "--docker-server=example.org", "--docker-username=a", "--docker-password=b")
 		}
-		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
-		kubectl(dev, "create", "namespace", namespace)
-		kubectl(dev, "-n", namespace, "create", "serviceaccount", "builder") // Portico does not send it
-		apply(namespace, web("    spec:\n", "    spec:\n      serviceAccountName: builder\n"))
+		apply(namespace, web())
 		rolledOut(namespace, "web")
 		Expect(copied(dev, namespace)).To(BeEmpty())
 		pulls := func() string { return get(dev, namespace, "deployment/web", ".spec.template.spec.imagePullSecrets") }
 		for _, name := range []string{"pull", "push"} {
-			kubectl(hub, "-n", namespace, "patch", "serviceaccount", "builder", "-p", `{"imagePullSecrets": [{"name": "`+name+`"}, {"$patch": "replace"}]}`)
+			kubectl(hub, "-n", namespace, "patch", "serviceaccount", "default", "-p", `{"imagePullSecrets": [{"name": "`+name+`"}, {"$patch": "replace"}]}`)
 			Eventually(pulls).Should(Equal(`[{"name":"web-deployment-` + name + `"}]`))
 			Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("web-deployment-" + name))
 		}
-		kubectl(hub, "-n", namespace, "patch", "serviceaccount", "builder", "--type=merge", "-p", `{"imagePullSecrets": null}`)
+		kubectl(hub, "-n", namespace, "patch", "serviceaccount", "default", "--type=merge", "-p", `{"imagePullSecrets": null}`)
 		Eventually(pulls).Should(BeEmpty())
 		Eventually(func() []string { return copied(dev, namespace) }).Should(BeEmpty())
 		rolledOut(namespace, "web")

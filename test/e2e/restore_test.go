@@ -65,7 +65,8 @@ func uninstalled(ctx context.Context) (installed func()) {
 var _ = Describe("A hub that is restored from a backup", func() {
 	It("keeps its objects with new UIDs, and no object is created again on the target", func(ctx context.Context) {
 		namespace := newNamespace(dev)
-		apply(namespace, web())
+		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
+		apply(namespace, web("    spec:\n", "    spec:\n      serviceAccountName: builder\n"))
 		apply(namespace, templating(settingsOf(namespace, "one", "a: b")))
 		apply(namespace, sent("alone", settingsOf(namespace, "two", "a: b")))
 		rolledOut(namespace, "web")
@@ -73,17 +74,19 @@ var _ = Describe("A hub that is restored from a backup", func() {
 			Eventually(func() string { return condition(namespace, "kar/"+resource, "Synced", "status") }).Should(Equal("True"), resource)
 		}
 		remotes := func() string {
-			return get(dev, namespace, "deployment,pods,configmap/one,configmap/two", ".items[*].metadata.uid}{.items[*].status.containerStatuses[*].restartCount")
+			return get(dev, namespace, "deployment,pods,serviceaccount,configmap/one,configmap/two", ".items[*].metadata.uid}{.items[*].status.containerStatuses[*].restartCount")
 		}
 		before := remotes()
 		old := get(hub, namespace, "deployment/web,ka/shop,kar", ".items[*].metadata.uid")
-		restore := backup(namespace, "deployment/web", "ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone")
+		const account = "kar/builder.dev-serviceaccount"
+		restore := backup(namespace, account, "deployment/web", "ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone", "serviceaccount/builder")
 
 		installed := uninstalled(ctx)
-		for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone"} {
+		for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0", "kar/alone", account} {
 			kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 		}
 		kubectl(hub, "-n", namespace, "delete", "ka,kar,deployment", "--all", "--timeout=60s")
+		kubectl(hub, "-n", namespace, "delete", "serviceaccount", "builder")
 		restore()
 		By("deleting owned objects by the garbage collector")
 		Eventually(func() string { return get(hub, namespace, "kar/web-deployment", ".metadata.deletionTimestamp") }).ShouldNot(BeEmpty())

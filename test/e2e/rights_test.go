@@ -46,15 +46,19 @@ write an application's status                       rbac      rbac      rbac    
 create a resource                                   rbac      rbac      rbac      rbac      rbac      yes       rbac      yes
 create a resource that sends a Secret               rbac      rbac      rbac      rbac      rbac      yes       rbac      portico
 create a resource that depends on a Secret          rbac      rbac      rbac      rbac      rbac      yes       rbac      portico
+create a resource that shares a ServiceAccount      rbac      rbac      rbac      rbac      rbac      yes       rbac      portico
 create a resource for kube-system there             rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 create a resource for portico-system there          rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 create a resource that is in no namespace there     rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 create one that feigns a namespace there            rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 forge a resource of Portico's                       rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 speak for a Deployment                              rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
+speak for a ServiceAccount                          rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 write a resource's status                           rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 read a resource                                     yes       yes       yes       yes       yes       yes       rbac      rbac
 send a Deployment to a target                       rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+create a ServiceAccount                             rbac      rbac      rbac      rbac      yes       yes       rbac      rbac
+send a Deployment that names a ServiceAccount       rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 write a Deployment's status                         rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 forge Portico's record of a Deployment              rbac      rbac      kept      rbac      kept      kept      rbac      rbac
 send a ReplicaSet to a target                       rbac      rbac      yes       rbac      yes       yes       rbac      rbac
@@ -245,7 +249,7 @@ func attempts(ctx context.Context, namespace string) []attempt {
 		sendsSecret = `, secrets: [{name: other}]`
 	)
 	clusterRef := func(kind, name string) string { return fmt.Sprintf(cluster, kind, name) }
-	uid := get(hub, namespace, "deployment/web", ".metadata.uid")
+	uid, account := get(hub, namespace, "deployment/web", ".metadata.uid"), get(hub, namespace, "serviceaccount/default", ".metadata.uid")
 	intent := func() string {
 		return get(hub, namespace, "deployment/web", ".metadata.annotations.workload\\.crossplane\\.io/intent")
 	}
@@ -283,15 +287,19 @@ func attempts(ctx context.Context, namespace string) []attempt {
 		create("create a resource", newKAR, "", "v1", "ConfigMap", "", ""),
 		create("create a resource that sends a Secret", newKAR, "", "v1", "ConfigMap", "", sendsSecret),
 		create("create a resource that depends on a Secret", newKAR, "", "v1", "ConfigMap", "", `, dependencies: [{kind: Secret, name: other}]`),
+		create("create a resource that shares a ServiceAccount", newKAR, "", "v1", "ConfigMap", ", namespace: "+namespace, `, dependencies: [{kind: ServiceAccount, name: default, shared: true}]`),
 		create("create a resource for kube-system there", newKAR, "", "v1", "ConfigMap", ", namespace: kube-system", ""),
 		create("create a resource for portico-system there", newKAR, "", "v1", "ConfigMap", ", namespace: portico-system", ""),
 		create("create a resource that is in no namespace there", newKAR, "", "v1", "Namespace", "", ""),
 		create("create one that feigns a namespace there", newKAR, "", "rbac.authorization.k8s.io/v1", "ClusterRole", ", namespace: shop", ""),
 		create("forge a resource of Portico's", newKAR, frontDoor, "v1", "ConfigMap", "", ""),
 		create("speak for a Deployment", newKAR, fmt.Sprintf(", ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: %s, controller: true}]", uid), "v1", "ConfigMap", "", ""),
+		create("speak for a ServiceAccount", newKAR, fmt.Sprintf(", ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: default, uid: %s, controller: true}]", account), "v1", "ConfigMap", "", ""),
 		status("write a resource's status", kar, "web-deployment"),
 		read("read a resource", kar, "web-deployment"),
 		send,
+		create("create a ServiceAccount", `{apiVersion: v1, kind: ServiceAccount, metadata: {name: new}}`),
+		create("send a Deployment that names a ServiceAccount", "%s", web("name: web\n  labels", "name: new\n  labels", "    spec:\n", "    spec:\n      serviceAccountName: builder\n")),
 		status("write a Deployment's status", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}}`, "web"),
 		forge,
 	}

@@ -112,8 +112,8 @@ var _ = Describe("Secrets and ConfigMaps of a workload", func() {
 		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
 		kubectl(hub, "-n", namespace, "patch", "serviceaccount", "builder", "-p", `{"imagePullSecrets": [{"name": "pull"}, {"name": "missing"}]}`)
 		apply(namespace, web("    spec:\n", "    spec:\n      serviceAccountName: builder\n"))
-		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("web-deployment-pull"))
-		Eventually(value(dev, namespace, "deployment/web", ".spec.template.spec.imagePullSecrets")).Should(ContainSubstring("web-deployment-pull"))
+		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("builder.dev-serviceaccount-pull"))
+		Eventually(value(dev, namespace, "serviceaccount/builder", ".imagePullSecrets")).Should(ContainSubstring("builder.dev-serviceaccount-pull"))
 
 		By("refusing the token of a ServiceAccount")
 		apply(namespace, `

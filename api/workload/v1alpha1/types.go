@@ -53,8 +53,9 @@ type KubernetesApplicationResourceSpec struct {
 	// +optional
 	Secrets []corev1.LocalObjectReference `json:"secrets,omitempty"`
 
-	// dependencies lists the Secrets and ConfigMaps of this namespace that are copied in
-	// the same way. Portico lists here the references of a native object's Pods.
+	// dependencies lists the objects of this namespace that the object needs on the
+	// target: Secrets and ConfigMaps, which are copied in the same way, and
+	// ServiceAccounts. Portico lists here the references of a native object's Pods.
 	// +listType=map
 	// +listMapKey=kind
 	// +listMapKey=name
@@ -96,13 +97,15 @@ const (
 	DriftReport DriftPolicy = "Report"
 )
 
-// Dependency is a Secret or ConfigMap that an object needs on its target.
+// Dependency is a Secret, ConfigMap or ServiceAccount that an object needs on its target.
+//
+// +kubebuilder:validation:XValidation:rule="self.kind != 'ServiceAccount' || (has(self.shared) && self.shared)",fieldPath=".shared",message="Pods name their ServiceAccount, so it is not copied under another name; set shared: true"
 type Dependency struct {
-	// kind is Secret or ConfigMap.
+	// kind is Secret, ConfigMap or ServiceAccount.
 	// +required
-	// +kubebuilder:validation:Enum=Secret;ConfigMap
+	// +kubebuilder:validation:Enum=Secret;ConfigMap;ServiceAccount
 	Kind string `json:"kind"`
-	// name of the Secret or ConfigMap in the resource's namespace on the hub.
+	// name of the dependency in the resource's namespace on the hub.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
@@ -113,12 +116,17 @@ type Dependency struct {
 	// under its own name. The object then waits for it, and there is no copy.
 	// +optional
 	Native bool `json:"native,omitempty"`
+	// shared is true if the dependency is applied on the target under its own name, once
+	// for all resources there that need it. Portico deletes it with the last of them.
+	// +optional
+	Shared bool `json:"shared,omitempty"`
 }
 
 // KubernetesApplicationResourceStatus is the state of the object on its target.
 type KubernetesApplicationResourceStatus struct {
-	// conditions are Scheduled, TargetReachable, SecretsReady, Synced and Ready. Drifted
-	// and Observed exist if the drift policy or spec.observe asks for them.
+	// conditions are Scheduled, TargetReachable, DependenciesReady, SecretsReady, Synced
+	// and Ready. Drifted and Observed exist if the drift policy or spec.observe asks for
+	// them.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -128,6 +136,14 @@ type KubernetesApplicationResourceStatus struct {
 	// the target, if the Secret or ConfigMap is labelled itself.
 	// +optional
 	ContentRevision int64 `json:"contentRevision,omitempty"`
+
+	// dependencies lists the shared dependencies that the object on the target may use:
+	// those of the spec and, until the object is ready, those of earlier ones.
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +optional
+	Dependencies []Dependency `json:"dependencies,omitempty"`
 
 	// state is Pending, Scheduled, Submitted, Failed or Deleting.
 	// +optional

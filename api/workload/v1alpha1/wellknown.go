@@ -27,6 +27,13 @@ const (
 	// FrontDoor is the only value of FrontDoorLabel.
 	FrontDoor = "true"
 
+	// DependencyLabel is on the resources that Portico makes from objects that other
+	// resources need on their target.
+	DependencyLabel = Group + "/dependency"
+	// DependencyShared is the only value of DependencyLabel. All resources on the target
+	// that need the object share it.
+	DependencyShared = "shared"
+
 	// ConnectionLabel is on the Secrets in Portico's own namespace that contain
 	// connections to targets.
 	ConnectionLabel = Group + "/connection"
@@ -105,6 +112,10 @@ const (
 	// KubernetesApplicationResource. It replaces the Pods on the target when an
 	// environment variable from a Secret or ConfigMap changes.
 	RollAnnotation = Group + "/roll-on-change"
+	// LeftAnnotation, with the value "true", is on the resource of a shared dependency that
+	// an object needs which was left on the target with Portico's marks. The dependency is
+	// then left there as well, until a resource needs it again.
+	LeftAnnotation = Group + "/left-on-target"
 	// CopiedFromAnnotation on a Secret names the managed cluster whose connection
 	// Portico copied into the Secret, for a KubernetesTarget with spec.clusterRef.
 	CopiedFromAnnotation = Group + "/copied-from"
@@ -234,6 +245,7 @@ const (
 	PublishManager     = "portico-publish"
 	ClaimManager       = "portico-claim"
 	OptInManager       = "portico-opt-in"
+	DependencyManager  = "portico-dependencies"
 )
 
 // Keys of a connection Secret (S1, S3). If there is a kubeconfig, the other keys are
@@ -259,6 +271,10 @@ const (
 	// Scheduled says whether a target was selected. If not, the message gives the
 	// reason.
 	Scheduled = "Scheduled"
+	// DependenciesReady says whether the dependencies of an object, such as the
+	// ServiceAccount of its Pods, are on the target. If not, the message names those that
+	// are missing.
+	DependenciesReady = "DependenciesReady"
 	// SecretsReady says whether the Secrets and ConfigMaps of an object are on the
 	// target. If not, the message names those that are missing.
 	SecretsReady = "SecretsReady"
@@ -337,8 +353,8 @@ const (
 	// ReasonPartiallyApplied says that some resources of an application are not applied.
 	ReasonPartiallyApplied = "PartiallyApplied"
 
-	// ReasonDependencyMissing says that a Secret or ConfigMap that the object needs does
-	// not exist on the hub.
+	// ReasonDependencyMissing says that a Secret, ConfigMap or ServiceAccount that the
+	// object needs does not exist on the hub.
 	ReasonDependencyMissing = "DependencyMissing"
 	// ReasonNeverSent says that the object needs a Secret or ConfigMap that is never sent,
 	// such as a token of the hub.

@@ -287,6 +287,11 @@ func (in *KubernetesApplicationResourceStatus) DeepCopyInto(out *KubernetesAppli
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Dependencies != nil {
+		in, out := &in.Dependencies, &out.Dependencies
+		*out = make([]Dependency, len(*in))
+		copy(*out, *in)
+	}
 	if in.Remote != nil {
 		in, out := &in.Remote, &out.Remote
 		*out = new(apiextensionsv1.JSON)

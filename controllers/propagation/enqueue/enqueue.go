@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -75,6 +74,9 @@ func (e *Enqueuer) WatchResources(ctx context.Context) error {
 			e.trackTargets(resource, nil)
 			e.enqueueReadyToLeave(resource.Namespace, e.Memory.Progress.Delete(client.ObjectKeyFromObject(resource)))
 			e.enqueueMembers(nil, resource)
+			if owner := policies.DependencyOwner(resource); owner != nil && policies.IsSharedDependency(resource) {
+				e.enqueueDependents(owner.Kind, &metav1.ObjectMeta{Namespace: resource.Namespace, Name: owner.Name})
+			}
 		},
 	})
 }
@@ -101,24 +103,25 @@ func (e *Enqueuer) WatchNamespaces(ctx context.Context) error {
 	}})
 }
 
-// WatchSources enqueues the resources that depend on a changed Secret or ConfigMap.
+// WatchSources enqueues the resources that depend on a changed Secret or ConfigMap, or on
+// a ServiceAccount that was created or deleted.
 func (e *Enqueuer) WatchSources(ctx context.Context) error {
 	for _, gvk := range plan.DependencyKinds {
 		err := e.watch(ctx, plan.MetadataOf(gvk), toolscache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(object any, initial bool) {
 				if !initial { // at the start every resource is enqueued
-					e.enqueueDependents(gvk, object)
+					e.enqueueDependents(gvk.Kind, object)
 				}
 			},
 			UpdateFunc: func(before, after any) {
 				was, ok := before.(*metav1.PartialObjectMetadata)
 				is, ok2 := after.(*metav1.PartialObjectMetadata)
 				if !ok || !ok2 || was.ResourceVersion != is.ResourceVersion {
-					e.enqueueDependents(gvk, after)
+					e.enqueueDependents(gvk.Kind, after)
 				}
 			},
 			DeleteFunc: func(object any) {
-				e.enqueueDependents(gvk, object)
+				e.enqueueDependents(gvk.Kind, object)
 				if source, ok := deleted(object).(*metav1.PartialObjectMetadata); ok {
 					e.Memory.Sources.Delete(memory.SourceKey{Kind: gvk.Kind, Namespace: source.Namespace, Name: source.Name})
 				}
@@ -128,7 +131,14 @@ func (e *Enqueuer) WatchSources(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return e.watch(ctx, &corev1.ServiceAccount{}, toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, initial bool) {
+			if !initial {
+				e.enqueueDependents(kinds.ServiceAccountKind, object)
+			}
+		},
+		DeleteFunc: func(object any) { e.enqueueDependents(kinds.ServiceAccountKind, object) },
+	})
 }
 
 // watch adds a handler, and waits until it has received all existing objects.
@@ -254,12 +264,16 @@ func (e *Enqueuer) enqueueLeaving(target types.NamespacedName) {
 	})
 }
 
-// enqueueDependents enqueues the resources that depend on a Secret or ConfigMap.
-func (e *Enqueuer) enqueueDependents(gvk schema.GroupVersionKind, object any) {
-	if source, ok := deleted(object).(*metav1.PartialObjectMetadata); ok {
-		e.enqueueListed(source.Namespace, client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(gvk.Kind, source.Name)}, true, nil)
+// enqueueDependents enqueues the resources that depend on a Secret, ConfigMap or
+// ServiceAccount of the hub.
+func (e *Enqueuer) enqueueDependents(kind string, object any) {
+	if source, ok := deleted(object).(metav1.Object); ok {
+		e.enqueueListed(source.GetNamespace(), client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(kind, source.GetName())}, true, nil)
 	}
 }
+
+// dependencyKinds are the kinds of objects that other objects may need.
+var dependencyKinds = []string{kinds.SecretKind, kinds.ConfigMapKind, kinds.ServiceAccountKind}
 
 // enqueueContentDependents enqueues the resources that depend on a Secret or ConfigMap
 // with a resource of its own, when that resource was applied or failed.
@@ -275,17 +289,18 @@ func (e *Enqueuer) enqueueContentDependents(was, is *v1alpha1.KubernetesApplicat
 	}
 }
 
-// enqueueDependentsOn enqueues the resources that depend on the Secret or ConfigMap of a
-// resource.
+// enqueueDependentsOn enqueues the resources that depend on the Secret, ConfigMap or
+// ServiceAccount of a resource.
 func (e *Enqueuer) enqueueDependentsOn(key types.NamespacedName) {
-	if !strings.HasSuffix(key.Name, kinds.ResourceName(kinds.SecretKind, "")) && !strings.HasSuffix(key.Name, kinds.ResourceName(kinds.ConfigMapKind, "")) {
+	isDependency := func(kind string) bool { return strings.HasSuffix(key.Name, kinds.ResourceName(kind, "")) }
+	if !slices.ContainsFunc(dependencyKinds, isDependency) {
 		return
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	if err := e.Cache.Get(context.Background(), key, resource); err != nil {
 		return // the resource is gone, and WatchSources gets the deletion of its native object
 	}
-	owner := policies.ContentOwner(resource)
+	owner := policies.DependencyOwner(resource)
 	if owner == nil {
 		return
 	}
@@ -314,9 +329,9 @@ func (e *Enqueuer) enqueueReadyToLeave(namespace string, ready map[string][]stri
 	}
 }
 
-// enqueueMembers enqueues the resources of an application when the resource of a
-// namespace or of a definition changed, because they may wait for it. was is nil for a
-// deleted resource.
+// enqueueMembers enqueues the resources that may wait for the object of a changed
+// resource. For a namespace or a definition these are the resources of the application,
+// and for a ServiceAccount the resources that need it. was is nil for a deleted resource.
 func (e *Enqueuer) enqueueMembers(was, is *v1alpha1.KubernetesApplicationResource) {
 	if was != nil && equality.Semantic.DeepEqual(was.Status, is.Status) && equality.Semantic.DeepEqual(was.Spec, is.Spec) && !reconciler.DeletionStarted(was, is) {
 		return
@@ -325,7 +340,12 @@ func (e *Enqueuer) enqueueMembers(was, is *v1alpha1.KubernetesApplicationResourc
 	if object == nil {
 		return
 	}
-	if kind := object.GroupVersionKind().GroupKind(); kind != plan.NamespaceKind && kind != plan.DefinitionKind {
+	switch object.GroupVersionKind().GroupKind() {
+	case plan.NamespaceKind, plan.DefinitionKind:
+	case plan.ServiceAccountKind: // Pods may need it, of another application as well
+		e.enqueueDependents(kinds.ServiceAccountKind, &metav1.ObjectMeta{Namespace: is.Namespace, Name: object.GetName()})
+		return
+	default:
 		return
 	}
 	e.announceDefinition(is, object)

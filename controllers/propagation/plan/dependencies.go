@@ -46,12 +46,15 @@ var DependencyKinds = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind(kinds.ConfigMapKind),
 }
 
-// Dependency is the state of a Secret or ConfigMap that an object needs.
+// Dependency is the state of a Secret, ConfigMap or ServiceAccount that an object needs.
 type Dependency struct {
 	v1alpha1.Dependency
 	// CopyName is the name of the copy on the target. A dependency with a resource of its
 	// own keeps its name.
 	CopyName string
+	// ForeignOwner names the owner of a shared dependency that exists on the target and
+	// that Portico does not apply, or is "".
+	ForeignOwner string
 	// Found tells whether the dependency exists on the hub. Withheld is the reason why
 	// it is not sent, or "".
 	Found    bool
@@ -66,7 +69,7 @@ type Dependency struct {
 
 // NewDependency returns a dependency of a resource, with the name of its copy.
 func NewDependency(resource metav1.Object, need v1alpha1.Dependency) Dependency {
-	if need.Native {
+	if need.Native || need.Shared {
 		return Dependency{Dependency: need, CopyName: need.Name}
 	}
 	return Dependency{Dependency: need, CopyName: kinds.CopyName(resource.GetName(), need.Name)}
@@ -229,4 +232,16 @@ func ProblemOf(l Dependency, namespace string) (reason, message string) {
 		return v1alpha1.ReasonNeverSent, fmt.Sprintf("%s %s %s", l.Kind, l.Name, l.Withheld)
 	}
 	return "", ""
+}
+
+// DependenciesReadyMessage tells that an object has all that it needs on a target. It names
+// the shared dependencies that Portico does not apply there.
+func DependenciesReadyMessage(desired *unstructured.Unstructured, target string, all []Dependency) string {
+	message := fmt.Sprintf("the dependencies of %s %s are on target %s", desired.GetKind(), desired.GetName(), target)
+	for _, d := range all {
+		if d.ForeignOwner != "" {
+			message += fmt.Sprintf("; %s %s there belongs to %s, and is used as it is", d.Kind, d.Name, d.ForeignOwner)
+		}
+	}
+	return message
 }

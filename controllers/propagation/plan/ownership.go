@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
@@ -48,6 +49,17 @@ func IsOwned(observed *unstructured.Unstructured, resource *v1alpha1.KubernetesA
 func IsMarkedAs(observed metav1.Object, resource types.NamespacedName, hubID string) bool {
 	held := markedOwnerOf(observed)
 	return held != nil && (held.hub == hubID || held.hub == "") && held.NamespacedName == resource
+}
+
+// SiblingOf returns the name of the resource that owns an object, if that resource is,
+// or was, made of the same native object as the given one: "" for any other owner.
+func SiblingOf(observed *unstructured.Unstructured, resource metav1.Object, hubID string) string {
+	held, native := markedOwnerOf(observed), metav1.GetControllerOf(resource)
+	if held == nil || native == nil || held.hub != hubID || held.Namespace != resource.GetNamespace() || held.Name == resource.GetName() ||
+		native.Kind != observed.GetKind() || native.Name != observed.GetName() || !kinds.IsNameOfDependency(held.Name, native.Kind, native.Name) {
+		return ""
+	}
+	return held.Name
 }
 
 // adopts tells whether a resource adopts an object that it does not own. An object that
@@ -147,4 +159,10 @@ func Unmark(live *unstructured.Unstructured) {
 		managers = []metav1.ManagedFieldsEntry{{}} // the API server takes an empty entry as "none"
 	}
 	live.SetManagedFields(managers)
+}
+
+// IsAppliedFor tells whether this hub applies an object for a resource of a namespace.
+func IsAppliedFor(observed metav1.Object, namespace, hubID string) bool {
+	held := markedOwnerOf(observed)
+	return held != nil && held.hub == hubID && held.Namespace == namespace
 }

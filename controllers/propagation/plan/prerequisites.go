@@ -7,6 +7,7 @@ import (
 
 // The kinds of the objects that other objects of an application wait for.
 var (
-	NamespaceKind  = schema.GroupKind{Kind: "Namespace"}
-	DefinitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+	NamespaceKind      = schema.GroupKind{Kind: "Namespace"}
+	ServiceAccountKind = schema.GroupKind{Kind: "ServiceAccount"}
+	DefinitionKind     = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 )

@@ -23,6 +23,9 @@ const (
 	Foreign State = "Foreign"
 	// Adoptable is the state of an object that the resource does not own, and adopts.
 	Adoptable State = "Adoptable"
+	// Shared is the state of an object that another resource of the same native object
+	// owns: the targets of both are one cluster.
+	Shared State = "Shared"
 	// NativeObject is the state of the native object for which the resource exists: the
 	// target is this hub, and the template has the same namespace.
 	NativeObject State = "NativeObject"

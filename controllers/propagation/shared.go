@@ -1,0 +1,182 @@
+package propagation
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
+)
+
+// A shared dependency is one object on a target, for all resources there that need it.
+// It has a resource of its own for each target. Two targets may be one cluster: then two
+// resources send the same object. One of them owns it, and the other one shares it. When
+// the owner leaves the target, the object stays, and the other one takes it over. So the
+// tokens of a ServiceAccount stay valid when an application moves between such targets.
+
+// waitForShared waits until a shared dependency exists on the target. Pods use an object
+// of that name whoever owns it, so the object of somebody else is enough.
+func (c *copies) waitForShared(ctx context.Context, s *scope, d *plan.Dependency) (reason, problem string, err error) {
+	observed, err := c.findShared(ctx, s, d)
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", "", nil // the target decides whether it starts the Pods
+	case err != nil:
+		return s.copyError(d, err)
+	case observed != nil:
+		if !plan.IsAppliedFor(observed, s.resource.Namespace, c.options.HubID) {
+			d.ForeignOwner = plan.OwnerName(observed, c.options.HubID)
+		}
+		return "", "", nil
+	case !d.Found:
+		reason, problem := plan.ProblemOf(*d, s.resource.Namespace)
+		return reason, problem, reconciler.RequeueAfter(pollInterval) // nobody tells when it exists on the target
+	}
+	return c.problemOfResource(ctx, s, d, c.sharedKey(s, d.Dependency))
+}
+
+// sharedKey returns the key of the resource that sends a shared dependency to the target.
+func (c *base) sharedKey(s *scope, d v1alpha1.Dependency) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.resource.Namespace, Name: kinds.DependencyName(d.Kind, d.Name, s.target.Name)}
+}
+
+// findShared returns the shared dependency on the target, or nil. The cache of the target
+// has the objects of this hub, and the target has those of others.
+func (c *copies) findShared(ctx context.Context, s *scope, d *plan.Dependency) (*unstructured.Unstructured, error) {
+	gvk := corev1.SchemeGroupVersion.WithKind(d.Kind)
+	key := client.ObjectKey{Namespace: s.desired.GetNamespace(), Name: d.Name}
+	reader, synced, err := s.connection.Informer(gvk)
+	switch {
+	case apierrors.IsForbidden(err):
+	case err != nil:
+		return nil, err
+	case !synced:
+		return nil, s.waitForTarget()
+	default:
+		observed := &unstructured.Unstructured{}
+		observed.SetGroupVersionKind(gvk)
+		if err := reader.Get(ctx, key, observed); err == nil || !apierrors.IsNotFound(err) {
+			return observed, err
+		}
+	}
+	return c.find(ctx, s, d, nil)
+}
+
+// shareObject decides about an object that another resource of the same native object
+// owns, because the targets of both are one cluster. The object of an owner that is gone
+// is taken over.
+func (c *applier) shareObject(ctx context.Context, s *scope) error {
+	if s.state != plan.Foreign || !policies.IsSharedDependency(s.resource) {
+		return nil
+	}
+	sibling := plan.SiblingOf(s.observed, s.resource, c.options.HubID)
+	if sibling == "" {
+		return nil
+	}
+	owner := &v1alpha1.KubernetesApplicationResource{}
+	found, err := reconciler.Find(ctx, c.live, client.ObjectKey{Namespace: s.resource.Namespace, Name: sibling}, owner)
+	if err != nil {
+		return err
+	}
+	if !found {
+		s.state = plan.Drifted
+		return nil
+	}
+	if controller := metav1.GetControllerOf(owner); controller == nil || controller.UID != metav1.GetControllerOf(s.resource).UID {
+		return nil
+	}
+	s.state = plan.Shared
+	s.resource.Status.RemoteUID = s.observed.GetUID()
+	s.resource.Status.State = v1alpha1.StateSubmitted
+	s.setCondition(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied, fmt.Sprintf(
+		"%s %s is on target %s, which is the cluster of another target; resource %s applies it", s.desired.GetKind(), s.desired.GetName(), s.target.Name, sibling))
+	if err := c.observer.mirrorStatus(ctx, s); err != nil {
+		return err
+	}
+	return reconciler.RequeueAfter(pollInterval)
+}
+
+// leaveToSibling tells whether another resource of the same native object shares the
+// object. Then the object stays on the target.
+func (c *remover) leaveToSibling(ctx context.Context, s *scope) (bool, error) {
+	owner := policies.DependencyOwner(s.resource)
+	if owner == nil || !policies.IsSharedDependency(s.resource) {
+		return false, nil
+	}
+	var list v1alpha1.KubernetesApplicationResourceList
+	err := c.hub.List(ctx, &list, client.InNamespace(s.resource.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(owner.Kind, owner.Name)})
+	if err != nil {
+		return false, fmt.Errorf("listing the resources of %s %s: %w", owner.Kind, owner.Name, err)
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.Name != s.resource.Name && other.DeletionTimestamp == nil && metav1.IsControlledBy(other, &metav1.ObjectMeta{UID: owner.UID}) &&
+			other.Status.RemoteUID == s.observed.GetUID() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// orphanShared sets the deletion policy Orphan for the shared dependencies of an object
+// that remains on the target without Portico: it still needs them.
+func (c *remover) orphanShared(ctx context.Context, s *scope) error {
+	return c.annotateShared(ctx, s, v1alpha1.DeletionAnnotation, string(v1alpha1.DeletionOrphan))
+}
+
+// leaveShared leaves the shared dependencies of an object that remains on the target with
+// Portico's marks, for the next resource of the same name.
+func (c *remover) leaveShared(ctx context.Context, s *scope) error {
+	return c.annotateShared(ctx, s, v1alpha1.LeftAnnotation, "true")
+}
+
+// annotateShared sets an annotation of the resources that send the shared dependencies of
+// an object.
+func (c *remover) annotateShared(ctx context.Context, s *scope, key, value string) error {
+	for _, d := range plan.DependenciesOf(s.resource) {
+		if !d.Shared {
+			continue
+		}
+		resource := &v1alpha1.KubernetesApplicationResource{}
+		found, err := reconciler.Find(ctx, c.hub, c.sharedKey(s, d), resource)
+		if err != nil {
+			return err
+		}
+		if !found || !policies.IsSharedDependency(resource) {
+			continue
+		}
+		before := resource.DeepCopy()
+		metav1.SetMetaDataAnnotation(&resource.ObjectMeta, key, value)
+		if _, err := c.writer.Patch(ctx, before, resource, "leaving on its target the object of"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isLeft tells whether the object of a resource that is being deleted remains on the
+// target with Portico's marks.
+func isLeft(resource *v1alpha1.KubernetesApplicationResource) bool {
+	return resource.DeletionTimestamp != nil && policies.IsSharedDependency(resource) && resource.Annotations[v1alpha1.LeftAnnotation] == "true"
+}
+
+// leaveObject removes the finalizer of a resource whose object remains on the target. It
+// sends no request to the target, which may be unreachable.
+func (c *remover) leaveObject(ctx context.Context, s *scope) error {
+	s.skipStatus = true
+	if err := c.writer.RemoveFinalizer(ctx, s.resource, v1alpha1.PropagationFinalizer); err != nil {
+		return err
+	}
+	return reconciler.ErrDone
+}
