@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,13 +57,18 @@ func DependencyOwner(resource metav1.Object) *metav1.OwnerReference {
 		return nil
 	}
 	gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
-	if kinds.HasContent(gvk) || gvk == serviceAccountKind {
+	if kinds.HasContent(gvk) || isShareable(gvk.GroupKind()) {
 		return owner
 	}
 	return nil
 }
 
-var serviceAccountKind = corev1.SchemeGroupVersion.WithKind(kinds.ServiceAccountKind)
+// isShareable tells whether objects of a kind are shared dependencies, and nothing else.
+func isShareable(kind schema.GroupKind) bool {
+	return slices.ContainsFunc([]string{kinds.ServiceAccountKind, kinds.RoleKind, kinds.RoleBindingKind}, func(name string) bool {
+		return kinds.DependencyKind(name).GroupKind() == kind
+	})
+}
 
 // NeedsShared tells whether a resource needs a shared dependency.
 func NeedsShared(resource *v1alpha1.KubernetesApplicationResource, kind, name string) bool {

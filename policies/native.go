@@ -87,6 +87,7 @@ func validateNativeObject(object *unstructured.Unstructured) field.ErrorList {
 	errs = append(errs, validateSelectorLabels(written)...)
 	errs = append(errs, validateOwnershipAnnotations(object.GetAnnotations(), annotationsPath)...)
 	errs = append(errs, ValidateDriftAndObserve(object)...)
+	errs = append(errs, validateWithRBAC(object)...)
 	_, malformed := MembershipOf(object, &metav1.ObjectMeta{})
 	return append(errs, malformed...)
 }

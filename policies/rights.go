@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -98,7 +99,12 @@ func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []
 	if old != nil {
 		before, was = old.Spec.Secrets, old
 	}
+	var template runtime.RawExtension
+	if old != nil {
+		template = old.Spec.Template
+	}
 	rights := rightsForPorticoMetadata(resource, was, resourceKind)
+	rights = append(rights, rightsForTemplate(field.NewPath("spec", "template"), resource.Spec.Template, template, resource.Namespace)...)
 	for i, ref := range resource.Spec.Secrets {
 		if !slices.Contains(before, ref) && ref.Name != "" {
 			rights = append(rights, readSecret(field.NewPath("spec", "secrets").Index(i).Child("name"), resource.Namespace, ref.Name))
@@ -106,13 +112,16 @@ func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []
 	}
 	for i, need := range resource.Spec.Dependencies {
 		if old != nil && slices.ContainsFunc(old.Spec.Dependencies, func(d v1alpha1.Dependency) bool {
-			return d.Kind == need.Kind && d.Name == need.Name && d.Native == need.Native && d.Shared == need.Shared
+			return d == need
 		}) {
 			continue
 		}
+		if need.RBAC || need.Kind == kinds.RoleKind || need.Kind == kinds.RoleBindingKind {
+			rights = append(rights, rightsToGrantRoles(field.NewPath("spec", "dependencies").Index(i), resource.Namespace, "sends Roles to a target")...)
+		}
 		rights = append(rights, Right{
 			Path: field.NewPath("spec", "dependencies").Index(i).Child("name"), Verb: "get",
-			Kind: corev1.SchemeGroupVersion.WithKind(need.Kind), Namespace: resource.Namespace, Name: need.Name,
+			Kind: kinds.DependencyKind(need.Kind), Namespace: resource.Namespace, Name: need.Name,
 		})
 	}
 	return uniqueRights(rights)
@@ -123,14 +132,18 @@ func RightsForResource(resource, old *v1alpha1.KubernetesApplicationResource) []
 func RightsForApplication(app, old *v1alpha2.KubernetesApplication) []Right {
 	var before []corev1.LocalObjectReference
 	var was metav1.Object
+	templates := map[string]runtime.RawExtension{}
 	if old != nil {
 		was = old
 		for _, template := range old.Spec.ResourceTemplates {
 			before = append(before, template.Spec.Secrets...)
+			templates[template.Metadata.Name] = template.Spec.Template
 		}
 	}
 	rights := rightsForPorticoMetadata(app, was, applicationKind)
 	for i, template := range app.Spec.ResourceTemplates {
+		path := field.NewPath("spec", "resourceTemplates").Index(i).Child("spec", "template")
+		rights = append(rights, rightsForTemplate(path, template.Spec.Template, templates[template.Metadata.Name], app.Namespace)...)
 		for j, ref := range template.Spec.Secrets {
 			if !slices.Contains(before, ref) && ref.Name != "" {
 				path := field.NewPath("spec", "resourceTemplates").Index(i).Child("spec", "secrets").Index(j).Child("name")
@@ -173,7 +186,7 @@ func rightsForPorticoMetadata(object, old metav1.Object, kind schema.GroupVersio
 
 func isNative(owner metav1.OwnerReference) bool {
 	gk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
-	return gk == serviceAccountKind.GroupKind() || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind().GroupKind() == gk })
+	return isShareable(gk) || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind().GroupKind() == gk })
 }
 
 // uniqueRights returns each right once.

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
@@ -36,11 +37,27 @@ func validateNative(o Options) handler {
 		// The policies and the target decide about the object that is sent.
 		_, q.old = kinds.Sent(q.kind, q.old)
 		q.kind, q.object = kinds.Sent(q.kind, q.object)
+		if len(errs) == 0 {
+			var err error
+			if errs, err = o.missingRightsForNative(&cache, q); err != nil {
+				return admission.Response{}, err
+			}
+		}
 		if len(errs) > 0 || !kinds.IsRemote(q.object) {
 			return validationResponse(q.Request, errs), nil
 		}
 		return o.warnOfMissing(&cache, q, admitNative(o, q, &cache)), cache.err
 	})
+}
+
+// missingRightsForNative returns an error for each right that the author of a native object
+// needs and does not have.
+func (o Options) missingRightsForNative(cache *cacheLookup, q nativeRequest) (field.ErrorList, error) {
+	rights := policies.RightsForNative(q.object, q.old, cache.namespace)
+	if len(rights) == 0 {
+		return nil, nil
+	}
+	return missingRights(cache.ctx, o.Hub, q.UserInfo, rights)
 }
 
 // admitNative returns the response to a valid remote object: the decision of the

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -19,6 +22,20 @@ const (
 	ConfigMapKind      = "ConfigMap"
 	ServiceAccountKind = "ServiceAccount"
 )
+
+// The kinds that give a ServiceAccount its rights.
+const (
+	RoleKind        = "Role"
+	RoleBindingKind = "RoleBinding"
+)
+
+// DependencyKind returns the group and version of a kind that other objects may need.
+func DependencyKind(kind string) schema.GroupVersionKind {
+	if kind == RoleKind || kind == RoleBindingKind {
+		return rbacv1.SchemeGroupVersion.WithKind(kind)
+	}
+	return corev1.SchemeGroupVersion.WithKind(kind)
+}
 
 // RootCA is the ConfigMap that every cluster keeps in each of its namespaces,
 // with its own certificate authority. The hub's would be wrong on a target.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -329,7 +330,7 @@ func stripAccount(object any) (any, error) {
 func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	objects := []client.Object{namespaces, &corev1.ServiceAccount{}, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
+	objects := []client.Object{namespaces, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
 	for _, kind := range kinds.All {
 		objects = append(objects, kinds.CachedObject(kind))
 	}
@@ -351,6 +352,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 		{&v1alpha2.KubernetesApplication{}, policies.UnscheduledIndex, scheduler.IndexUnscheduled},
 		{&v1alpha1.KubernetesApplicationResource{}, application.OwnerIndex, application.IndexOwner},
 		{&v1alpha1.KubernetesApplicationResource{}, policies.DependencyIndex, propagation.IndexDependencies},
+		{&rbacv1.RoleBinding{}, policies.SubjectIndex, dependencies.IndexSubjects},
 		{&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, target.IndexSecret},
 		{&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, func(o client.Object) []string { return policies.RelatedTargetKeys(o) }},
 		{kinds.New(kinds.ReplicaSet{}), nativestatus.OwnerIndex, nativestatus.IndexOwner},

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,9 +30,11 @@ import (
 )
 
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplicationresources,verbs=get;list;watch;create;patch;delete
 // Owner references that block deletion need this where that admission is on.
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/finalizers,verbs=update
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles/finalizers;rolebindings/finalizers,verbs=update
 
 const (
 	// maxConcurrentReconciles bounds the parallel reconciles.
@@ -39,77 +43,89 @@ const (
 	nameRequeueAfter = time.Second
 )
 
-// Controller makes the resources of ServiceAccounts.
+// Controller makes the resources of the objects of one kind.
 type Controller struct {
+	kind      kind
 	hub       client.Client
 	writer    reconciler.Writer
 	recorder  events.Recorder
 	orphaning reconciler.OrphaningOwners
 }
 
-func newController(hub client.Client, recorder events.Recorder) *Controller {
-	return &Controller{hub: hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.DependencyManager}, recorder: recorder}
+func newController(kind kind, hub client.Client, recorder events.Recorder) *Controller {
+	return &Controller{kind: kind, hub: hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.DependencyManager}, recorder: recorder}
 }
 
-// SetupWithManager adds the controller.
+// SetupWithManager adds a controller for every kind of shared dependencies.
 func SetupWithManager(mgr ctrl.Manager) error {
-	c := newController(mgr.GetClient(), mgr.GetEventRecorder("portico"))
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("dependencies").
-		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles}).
-		For(&corev1.ServiceAccount{}, builder.WithPredicates(accountChanged())).
-		Watches(&corev1.ServiceAccount{}, c.orphaning.Handler()).
-		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(dependenciesOf), builder.WithPredicates(needsChanged())).
-		Complete(reconciler.RetryOnConflict(c))
+	for _, kind := range all {
+		c := newController(kind, mgr.GetClient(), mgr.GetEventRecorder("portico"))
+		b := ctrl.NewControllerManagedBy(mgr).
+			Named("dependencies-"+strings.ToLower(kind.name)).
+			WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles}).
+			For(kind.empty(), builder.WithPredicates(nativeChanged())).
+			Watches(kind.empty(), c.orphaning.Handler()).
+			Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.dependenciesOf), builder.WithPredicates(needsChanged()))
+		if kind.name == kinds.ServiceAccountKind {
+			b = b.Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(accountsOfBinding))
+		}
+		if err := b.Complete(reconciler.RetryOnConflict(c)); err != nil {
+			return fmt.Errorf("adding the controller of dependencies of kind %s: %w", kind.name, err)
+		}
+	}
+	return nil
 }
 
-// scope is the state of one reconcile of a ServiceAccount.
+// scope is the state of one reconcile of an object.
 type scope struct {
-	key     types.NamespacedName
-	account *corev1.ServiceAccount
-	// resources send the account, each to one target.
-	resources []v1alpha1.KubernetesApplicationResource
+	kind   string
+	key    types.NamespacedName
+	native client.Object
+	// resources send the object, each to one target. dependents need it. The cache owns
+	// the dependents.
+	resources, dependents []v1alpha1.KubernetesApplicationResource
 	// need and keep are those of policies.TargetsOfDependency.
 	need, keep []string
 }
 
 // LogValues implements reconciler.LogValuer.
 func (s *scope) LogValues() []any {
-	return []any{"kind", kinds.ServiceAccountKind, "object", klog.KRef(s.key.Namespace, s.key.Name)}
+	return []any{"kind", s.kind, "object", klog.KRef(s.key.Namespace, s.key.Name)}
 }
 
-// Reconcile makes and deletes the resources of one ServiceAccount.
+// Reconcile makes and deletes the resources of one object.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return reconciler.Run(ctx, &scope{key: req.NamespacedName}, []reconciler.Step[*scope]{
+	return reconciler.Run(ctx, &scope{kind: c.kind.name, key: req.NamespacedName}, []reconciler.Step[*scope]{
 		{Name: "list resources", Run: c.listResources},
 		{Name: "remove owner", Run: c.removeOwner},
-		{Name: "get account", Run: c.getAccount},
+		{Name: "get object", Run: c.getObject},
 		{Name: "delete resources", Run: c.deleteResources},
 		{Name: "ensure resources", Run: c.ensureResources},
 	}, nil)
 }
 
-// listResources lists the resources that send the account, and the targets on which other
-// resources need it. The cache owns the items.
+// listResources lists the resources that send the object, and those that need it.
 func (c *Controller) listResources(ctx context.Context, s *scope) error {
 	var list v1alpha1.KubernetesApplicationResourceList
 	err := c.hub.List(ctx, &list, client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(kinds.ServiceAccountKind, s.key.Name)})
+		client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(s.kind, s.key.Name)})
 	if err != nil {
-		return fmt.Errorf("listing the resources of ServiceAccount %s: %w", s.key, err)
+		return fmt.Errorf("listing the resources of %s %s: %w", s.kind, s.key, err)
 	}
-	s.need, s.keep = policies.TargetsOfDependency(list.Items, kinds.ServiceAccountKind, s.key.Name)
+	s.need, s.keep = policies.TargetsOfDependency(list.Items, s.kind, s.key.Name)
 	for i := range list.Items {
-		owner := policies.DependencyOwner(&list.Items[i])
-		if owner != nil && owner.Kind == kinds.ServiceAccountKind && owner.Name == s.key.Name && policies.IsSharedDependency(&list.Items[i]) {
-			s.resources = append(s.resources, *list.Items[i].DeepCopy())
+		resource := &list.Items[i]
+		if owner := policies.DependencyOwner(resource); owner != nil && owner.Kind == s.kind && owner.Name == s.key.Name && policies.IsSharedDependency(resource) {
+			s.resources = append(s.resources, *resource.DeepCopy())
+		} else {
+			s.dependents = append(s.dependents, *resource)
 		}
 	}
 	return nil
 }
 
-// removeOwner removes the owner of the resources of an account that is, or was, deleted
-// with --cascade=orphan. Propagation then leaves the account on the targets.
+// removeOwner removes the owner of the resources of an object that is, or was, deleted
+// with --cascade=orphan. Propagation then leaves the object on the targets.
 func (c *Controller) removeOwner(ctx context.Context, s *scope) error {
 	uid, ok := c.orphaning.UID(s.key)
 	if !ok {
@@ -127,19 +143,19 @@ func (c *Controller) removeOwner(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// getAccount reads the account. Garbage collection deletes the resources of one that is
+// getObject reads the object. Garbage collection deletes the resources of one that is
 // deleted.
-func (c *Controller) getAccount(ctx context.Context, s *scope) error {
-	s.account = &corev1.ServiceAccount{}
-	found, err := reconciler.Find(ctx, c.hub, s.key, s.account)
-	if err == nil && (!found || s.account.DeletionTimestamp != nil) {
+func (c *Controller) getObject(ctx context.Context, s *scope) error {
+	s.native = c.kind.empty()
+	found, err := reconciler.Find(ctx, c.hub, s.key, s.native)
+	if err == nil && (!found || s.native.GetDeletionTimestamp() != nil) {
 		return reconciler.ErrDone
 	}
 	return err
 }
 
 // deleteResources deletes the resources for targets on which no other resource needs the
-// account any more.
+// object any more.
 func (c *Controller) deleteResources(ctx context.Context, s *scope) error {
 	for i := range s.resources {
 		resource := &s.resources[i]
@@ -154,12 +170,16 @@ func (c *Controller) deleteResources(ctx context.Context, s *scope) error {
 }
 
 // ensureResources creates or updates the resources for the targets on which other
-// resources need the account.
+// resources need the object.
 func (c *Controller) ensureResources(ctx context.Context, s *scope) error {
 	for _, target := range s.need {
-		desired, err := resourceFor(s.account, target)
+		desired, err := c.resourceFor(ctx, s.native, target, policies.ResourcesOnTarget(target, s.dependents))
 		if err != nil {
-			events.Emit(c.recorder, s.account, "Send", events.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
+			return err
+		}
+		if errs := policies.ValidateResource(desired, nil); len(errs) > 0 { // no webhook validates the object
+			err := errs.ToAggregate()
+			events.Emit(c.recorder, s.native, "Send", events.Event{Warning: true, Reason: v1alpha1.ReasonRefused, Note: err.Error()})
 			return reconcile.TerminalError(err)
 		}
 		if err := c.ensureResource(ctx, s, desired); err != nil {
@@ -183,7 +203,7 @@ func (c *Controller) ensureResource(ctx context.Context, s *scope, desired *v1al
 		return err
 	case current.DeletionTimestamp != nil && policies.IsSharedDependency(current):
 		return nil // its deletion is an event
-	case !metav1.IsControlledBy(current, s.account):
+	case !metav1.IsControlledBy(current, s.native):
 		return c.waitForName(ctx, s, current)
 	}
 	before := current.DeepCopy()
@@ -196,7 +216,7 @@ func (c *Controller) ensureResource(ctx context.Context, s *scope, desired *v1al
 func (c *Controller) waitForName(ctx context.Context, s *scope, other *v1alpha1.KubernetesApplicationResource) error {
 	ctrl.LoggerFrom(ctx).V(2).Info("Skipped dependency", "reason", "the name of its resource is taken", "resource", klog.KObj(other))
 	if !policies.IsSharedDependency(other) {
-		events.Emit(c.recorder, s.account, "Send", events.Event{Warning: true, Reason: v1alpha1.EventNameTaken, Note: fmt.Sprintf(
+		events.Emit(c.recorder, s.native, "Send", events.Event{Warning: true, Reason: v1alpha1.EventNameTaken, Note: fmt.Sprintf(
 			"KubernetesApplicationResource %s exists and is not this object's; rename or delete one of them", other.Name)})
 	}
 	return reconciler.RequeueAfter(nameRequeueAfter)

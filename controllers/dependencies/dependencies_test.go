@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +40,7 @@ func deployment(name, target string) *v1alpha1.KubernetesApplicationResource {
 // stored is the resource of the account on a target.
 func stored(t *testing.T, target string, change ...func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
 	t.Helper()
-	out, err := resourceFor(account(), target)
+	out, err := newController(all[0], nil, nil).resourceFor(t.Context(), account(), target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestReconcile(t *testing.T) {
 			hub := fake.NewClientBuilder().WithScheme(reconcilertest.Scheme(t, corev1.AddToScheme, v1alpha1.AddToScheme)).WithObjects(tc.hub...).
 				WithIndex(&v1alpha1.KubernetesApplicationResource{}, policies.DependencyIndex, index).
 				WithInterceptorFuncs(requests.Funcs()).Build()
-			result, err := newController(hub, recorder).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(account())})
+			result, err := newController(all[0], hub, recorder).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(account())})
 			if !errors.Is(err, tc.err) {
 				t.Errorf("error %v, want %v: %s", err, tc.err, tc.reason)
 			}
@@ -132,10 +133,10 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestResourceFor(t *testing.T) {
-	got, err := resourceFor(account(func(a *corev1.ServiceAccount) {
+	got, err := newController(all[0], nil, nil).resourceFor(t.Context(), account(func(a *corev1.ServiceAccount) {
 		a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 		a.Annotations = map[string]string{v1alpha1.AdoptAnnotation: "IfUnowned", "role": "checkout"}
-	}), "dev")
+	}), "dev", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,5 +163,47 @@ func TestOrphanedStays(t *testing.T) {
 	updateResource(current, desired)
 	if diff := cmp.Diff(map[string]string{v1alpha1.DeletionAnnotation: "Orphan"}, current.Annotations); diff != "" {
 		t.Errorf("the account stays on the target, and an annotation that the account lost is removed (-want +got):\n%s", diff)
+	}
+}
+
+// TestRBAC is about account checkout on target dev, where Roles are to be sent, and on
+// target prod, where they are not.
+func TestRBAC(t *testing.T) {
+	binding := func(name, role, kind string, accounts ...string) client.Object {
+		out := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}}
+		for _, account := range accounts {
+			out.Subjects = append(out.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "team-a", Name: account})
+		}
+		return out
+	}
+	hub := fake.NewClientBuilder().WithScheme(reconcilertest.Scheme(t, corev1.AddToScheme, rbacv1.AddToScheme)).
+		WithIndex(&rbacv1.RoleBinding{}, policies.SubjectIndex, IndexSubjects).
+		WithObjects(binding("two", "writer", "Role", "checkout"), binding("one", "reader", "Role", "checkout", "other"), binding("same", "reader", "Role", "checkout"),
+			binding("cluster", "admin", "ClusterRole", "checkout"), binding("others", "reader", "Role", "other")).Build()
+	dev, prod := deployment("web", "dev"), deployment("web", "prod")
+	dev.Spec.Dependencies[0].RBAC = true
+	for target, want := range map[string][]v1alpha1.Dependency{"prod": nil, "dev": {
+		{Kind: "Role", Name: "reader", Shared: true}, {Kind: "RoleBinding", Name: "one", Shared: true}, {Kind: "RoleBinding", Name: "same", Shared: true},
+		{Kind: "Role", Name: "writer", Shared: true}, {Kind: "RoleBinding", Name: "two", Shared: true},
+	}} {
+		dependents := policies.ResourcesOnTarget(target, []v1alpha1.KubernetesApplicationResource{*dev, *prod})
+		got, err := newController(all[0], hub, nil).resourceFor(t.Context(), account(), target, dependents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Spec.Dependencies); diff != "" {
+			t.Errorf("target %s (-want +got):\n%s", target, diff)
+		}
+	}
+
+	// The RoleBinding on a target has the accounts that need it there.
+	sent := stored(t, "dev")
+	got, err := newController(all[2], hub, nil).resourceFor(t.Context(), binding("one", "reader", "Role", "checkout", "other"), "dev", []v1alpha1.KubernetesApplicationResource{*sent, *dev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"one","namespace":"team-a"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"ServiceAccount","name":"checkout","namespace":"team-a"}]}`
+	if diff := cmp.Diff(want, string(got.Spec.Template.Raw)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

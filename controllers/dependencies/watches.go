@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -16,14 +17,16 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// accountChanged passes the changes of a ServiceAccount that are sent.
-func accountChanged() predicate.Predicate {
+// nativeChanged passes the changes of an object that are sent. The ServiceAccount
+// "default" is not sent.
+func nativeChanged() predicate.Predicate {
 	return predicate.And(
-		predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() != kinds.DefaultServiceAccount }),
-		reconciler.Updated(func(before, after *corev1.ServiceAccount) bool {
-			return reconciler.IntentChanged(before, after) ||
-				!equality.Semantic.DeepEqual(before.ImagePullSecrets, after.ImagePullSecrets) ||
-				!equality.Semantic.DeepEqual(before.AutomountServiceAccountToken, after.AutomountServiceAccountToken)
+		predicate.NewPredicateFuncs(func(object client.Object) bool {
+			_, isAccount := object.(*corev1.ServiceAccount)
+			return !isAccount || object.GetName() != kinds.DefaultServiceAccount
+		}),
+		reconciler.Updated(func(before, after client.Object) bool {
+			return before.GetResourceVersion() != after.GetResourceVersion()
 		}))
 }
 
@@ -36,23 +39,47 @@ func needsChanged() predicate.Predicate {
 	})
 }
 
-// dependenciesOf returns the ServiceAccounts that a resource needs, or sends.
-func dependenciesOf(_ context.Context, object client.Object) []reconcile.Request {
+// dependenciesOf returns the objects of the controller's kind that a resource needs, or
+// sends.
+func (c *Controller) dependenciesOf(_ context.Context, object client.Object) []reconcile.Request {
 	resource, ok := object.(*v1alpha1.KubernetesApplicationResource)
 	if !ok {
 		return nil
 	}
-	request := func(name string) reconcile.Request {
-		return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: resource.Namespace, Name: name}}
-	}
 	var out []reconcile.Request
 	for _, d := range slices.Concat(resource.Spec.Dependencies, resource.Status.Dependencies) {
-		if d.Shared && d.Kind == kinds.ServiceAccountKind {
-			out = append(out, request(d.Name))
+		if d.Shared && d.Kind == c.kind.name {
+			out = append(out, requestFor(resource.Namespace, d.Name))
 		}
 	}
-	if owner := policies.DependencyOwner(resource); owner != nil && owner.Kind == kinds.ServiceAccountKind && policies.IsSharedDependency(resource) {
-		out = append(out, request(owner.Name))
+	if owner := policies.DependencyOwner(resource); owner != nil && owner.Kind == c.kind.name && policies.IsSharedDependency(resource) {
+		out = append(out, requestFor(resource.Namespace, owner.Name))
 	}
 	return out
+}
+
+// accountsOfBinding returns the ServiceAccounts that a RoleBinding names.
+func accountsOfBinding(_ context.Context, object client.Object) []reconcile.Request {
+	binding, ok := object.(*rbacv1.RoleBinding)
+	if !ok {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, name := range kinds.AccountsOf(binding) {
+		out = append(out, requestFor(binding.Namespace, name))
+	}
+	return out
+}
+
+func requestFor(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
+}
+
+// IndexSubjects is the index function of policies.SubjectIndex.
+func IndexSubjects(object client.Object) []string {
+	binding, ok := object.(*rbacv1.RoleBinding)
+	if !ok {
+		return nil
+	}
+	return kinds.AccountsOf(binding)
 }

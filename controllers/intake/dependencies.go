@@ -27,6 +27,8 @@ type dependencies struct {
 	pullSecrets []string
 	// native are the dependencies that are sent under their own names, for their label.
 	native nativeDependencies
+	// rbac is true if the Roles of the ServiceAccount are sent.
+	rbac bool
 }
 
 // dependenciesOf returns the objects that the Pods of an object need, and rewrites the
@@ -37,7 +39,7 @@ func dependenciesOf(template *unstructured.Unstructured, resource string, found 
 	if account == "" || account == kinds.DefaultServiceAccount {
 		return copiesOf(template, resource, found.pullSecrets, found.native)
 	}
-	needed := v1alpha1.Dependency{Kind: kinds.ServiceAccountKind, Name: account, Shared: true}
+	needed := v1alpha1.Dependency{Kind: kinds.ServiceAccountKind, Name: account, Shared: true, RBAC: found.rbac}
 	if previous != nil && len(found.pullSecrets) > 0 {
 		asBefore := template.DeepCopy()
 		copies := copiesOf(asBefore, resource, found.pullSecrets, found.native)

@@ -117,6 +117,7 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 		return fmt.Errorf("adding index %s: %w", serviceAccountIndex, err)
 	}
 	b = b.For(kinds.New(c.kind), builder.WithPredicates(reconciler.Remote(), intentChanged())).
+		Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(c.nativesIn), builder.WithPredicates(withRBACChanged())).
 		Watches(kinds.New(c.kind), c.orphaning.Handler()).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.usersOfServiceAccount), builder.WithPredicates(pullSecretsChanged()))
 	for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
@@ -209,8 +210,7 @@ func (c *Controller) ensureRemote(ctx context.Context, native *unstructured.Unst
 
 // findApplication finds the application of the object.
 func (c *Controller) findApplication(ctx context.Context, s *scope) error {
-	s.namespace = &metav1.PartialObjectMetadata{}
-	s.namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	s.namespace = namespaceMetadata()
 	if err := c.hub.Get(ctx, client.ObjectKey{Name: s.native.GetNamespace()}, s.namespace); err != nil {
 		return fmt.Errorf("reading namespace %s: %w", s.native.GetNamespace(), err)
 	}

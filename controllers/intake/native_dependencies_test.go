@@ -14,7 +14,7 @@ import (
 func TestNativeDependencies(t *testing.T) {
 	pods := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {
   containers: [{name: web, envFrom: [{secretRef: {name: sql}}, {configMapRef: {name: sql}}]}]}}}}`)
-	got := dependenciesOf(pods, "web-deployment", dependencies{[]string{"pull"}, nativeDependencies{{"Secret", "sql"}: true, {"Secret", "pull"}: true}}, nil)
+	got := dependenciesOf(pods, "web-deployment", dependencies{pullSecrets: []string{"pull"}, native: nativeDependencies{{"Secret", "sql"}: true, {"Secret", "pull"}: true}}, nil)
 	want := []v1alpha1.Dependency{
 		{Kind: "ConfigMap", Name: "sql"},
 		{Kind: "Secret", Name: "pull", Optional: true, Native: true},

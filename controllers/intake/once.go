@@ -53,9 +53,11 @@ func (p *pods) start(ctx context.Context, native *unstructured.Unstructured) (bo
 // sent first. current is the stored resource, or nil.
 func (c *Controller) findDependencies(ctx context.Context, s *scope, current *v1alpha1.KubernetesApplicationResource) (dependencies, error) {
 	if _, once := c.kind.(kinds.RunsOnce); once && current != nil && metav1.IsControlledBy(current, s.native) {
-		return storedReferences(s.native, current), nil
+		found := storedReferences(s.native, current)
+		found.rbac = policies.WithRBAC(s.native, s.namespace)
+		return found, nil
 	}
-	var found dependencies
+	found := dependencies{rbac: policies.WithRBAC(s.native, s.namespace)}
 	var err error
 	if found.pullSecrets, err = c.pullSecrets(ctx, s.native); err != nil {
 		return found, err

@@ -72,6 +72,25 @@ func pullSecretsChanged() predicate.Predicate {
 	}))
 }
 
+// withRBACChanged passes the changes of a namespace after which the Roles of its
+// ServiceAccounts are sent that were not, or the reverse.
+func withRBACChanged() predicate.Predicate {
+	return reconciler.UpdatedOnly(func(before, after *metav1.PartialObjectMetadata) bool {
+		return reconciler.AnnotationsChanged(before, after, v1alpha1.WithRBACAnnotation)
+	})
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return out
+}
+
+// nativesIn returns the native objects of a namespace that have the label.
+func (c *Controller) nativesIn(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return c.listNatives(ctx, client.InNamespace(namespace.GetName()))
+}
+
 // membersOfApplication returns the native objects of an application.
 func (c *Controller) membersOfApplication(ctx context.Context, app client.Object) []reconcile.Request {
 	resources, err := c.listResources(ctx, app.GetNamespace(), app.GetName())
@@ -121,17 +140,23 @@ func indexServiceAccount(object client.Object) []string {
 
 // usersOfServiceAccount returns the native objects whose Pods have a ServiceAccount.
 func (c *Controller) usersOfServiceAccount(ctx context.Context, account client.Object) []reconcile.Request {
+	return c.listNatives(ctx, client.InNamespace(account.GetNamespace()), client.MatchingFields{serviceAccountIndex: account.GetName()})
+}
+
+// listNatives lists objects of the controller's kind in the cache, which has those with
+// the label.
+func (c *Controller) listNatives(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := &unstructured.UnstructuredList{}
 	gvk := c.kind.GroupVersionKind()
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := c.hub.List(ctx, list, client.InNamespace(account.GetNamespace()),
-		client.MatchingFields{serviceAccountIndex: account.GetName()}, client.UnsafeDisableDeepCopy)
-	if err != nil {
+	if err := c.hub.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil // the cache has stopped
 	}
 	out := make([]reconcile.Request, 0, len(list.Items))
 	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		if kinds.IsRemote(&list.Items[i]) { // a ReplicaSet of a Deployment has the label, and is not sent
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
 	}
 	return out
 }

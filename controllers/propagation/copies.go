@@ -320,7 +320,7 @@ func (c *copies) find(ctx context.Context, s *scope, d *plan.Dependency, existin
 		}
 	}
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(d.Kind))
+	live.SetGroupVersionKind(kinds.DependencyKind(d.Kind))
 	err := s.callTarget(ctx, func(ctx context.Context) error {
 		return s.connection.Client().Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.CopyName}, live)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,8 +23,8 @@ import (
 // the owner leaves the target, the object stays, and the other one takes it over. So the
 // tokens of a ServiceAccount stay valid when an application moves between such targets.
 
-// waitForShared waits until a shared dependency exists on the target. Pods use an object
-// of that name whoever owns it, so the object of somebody else is enough.
+// waitForShared waits until a shared dependency exists on the target. Pods use a
+// ServiceAccount of that name whoever owns it, so that of somebody else is enough.
 func (c *copies) waitForShared(ctx context.Context, s *scope, d *plan.Dependency) (reason, problem string, err error) {
 	observed, err := c.findShared(ctx, s, d)
 	switch {
@@ -34,9 +33,13 @@ func (c *copies) waitForShared(ctx context.Context, s *scope, d *plan.Dependency
 	case err != nil:
 		return s.copyError(d, err)
 	case observed != nil:
-		if !plan.IsAppliedFor(observed, s.resource.Namespace, c.options.HubID) {
-			d.ForeignOwner = plan.OwnerName(observed, c.options.HubID)
+		if plan.IsAppliedFor(observed, s.resource.Namespace, c.options.HubID) {
+			return "", "", nil
 		}
+		if d.Kind != kinds.ServiceAccountKind {
+			return c.foreignCopy(s, d, observed)
+		}
+		d.ForeignOwner = plan.OwnerName(observed, c.options.HubID)
 		return "", "", nil
 	case !d.Found:
 		reason, problem := plan.ProblemOf(*d, s.resource.Namespace)
@@ -53,7 +56,7 @@ func (c *base) sharedKey(s *scope, d v1alpha1.Dependency) types.NamespacedName {
 // findShared returns the shared dependency on the target, or nil. The cache of the target
 // has the objects of this hub, and the target has those of others.
 func (c *copies) findShared(ctx context.Context, s *scope, d *plan.Dependency) (*unstructured.Unstructured, error) {
-	gvk := corev1.SchemeGroupVersion.WithKind(d.Kind)
+	gvk := kinds.DependencyKind(d.Kind)
 	key := client.ObjectKey{Namespace: s.desired.GetNamespace(), Name: d.Name}
 	reader, synced, err := s.connection.Informer(gvk)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"github.com/portico-io/portico/controllers/propagation/memory"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -117,8 +118,13 @@ func (c *sources) recordContentRevision(_ context.Context, s *scope) error {
 // sourceOf returns an empty object of a kind, as the cache holds it. Of Secrets and
 // ConfigMaps it holds the metadata.
 func sourceOf(kind string) client.Object {
-	if kind == kinds.ServiceAccountKind {
+	switch kind {
+	case kinds.ServiceAccountKind:
 		return &corev1.ServiceAccount{}
+	case kinds.RoleKind:
+		return &rbacv1.Role{}
+	case kinds.RoleBindingKind:
+		return &rbacv1.RoleBinding{}
 	}
 	return plan.MetadataOf(corev1.SchemeGroupVersion.WithKind(kind))
 }

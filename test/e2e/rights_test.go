@@ -40,6 +40,7 @@ read its Secret                                     rbac      yes       rbac    
 write a target's status                             rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 create an application                               rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 create an application that sends a Secret           rbac      rbac      portico   rbac      yes       yes       rbac      rbac
+create an application that sends a Role             rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 create an application for kube-system there         rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 forge an application of Portico's                   rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 write an application's status                       rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
@@ -47,6 +48,8 @@ create a resource                                   rbac      rbac      rbac    
 create a resource that sends a Secret               rbac      rbac      rbac      rbac      rbac      yes       rbac      portico
 create a resource that depends on a Secret          rbac      rbac      rbac      rbac      rbac      yes       rbac      portico
 create a resource that shares a ServiceAccount      rbac      rbac      rbac      rbac      rbac      yes       rbac      portico
+create a resource that sends a RoleBinding          rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
+create a resource that shares Roles                 rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 create a resource for kube-system there             rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 create a resource for portico-system there          rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
 create a resource that is in no namespace there     rbac      rbac      rbac      rbac      rbac      portico   rbac      portico
@@ -281,6 +284,7 @@ func attempts(ctx context.Context, namespace string) []attempt {
 		status("write a target's status", target, "dev"),
 		create("create an application", newKA, "", "", ""),
 		create("create an application that sends a Secret", newKA, "", "", sendsSecret),
+		create("create an application that sends a Role", strings.Replace(newKA, "apiVersion: v1, kind: ConfigMap", "apiVersion: rbac.authorization.k8s.io/v1, kind: Role", 1), "", "", ""),
 		create("create an application for kube-system there", newKA, "", ", namespace: kube-system", ""),
 		create("forge an application of Portico's", newKA, frontDoor, "", ""),
 		status("write an application's status", ka, "default"),
@@ -288,6 +292,8 @@ func attempts(ctx context.Context, namespace string) []attempt {
 		create("create a resource that sends a Secret", newKAR, "", "v1", "ConfigMap", "", sendsSecret),
 		create("create a resource that depends on a Secret", newKAR, "", "v1", "ConfigMap", "", `, dependencies: [{kind: Secret, name: other}]`),
 		create("create a resource that shares a ServiceAccount", newKAR, "", "v1", "ConfigMap", ", namespace: "+namespace, `, dependencies: [{kind: ServiceAccount, name: default, shared: true}]`),
+		create("create a resource that sends a RoleBinding", newKAR, "", "rbac.authorization.k8s.io/v1", "RoleBinding", "", ""),
+		create("create a resource that shares Roles", newKAR, "", "v1", "ConfigMap", ", namespace: "+namespace, `, dependencies: [{kind: ServiceAccount, name: default, shared: true, rbac: true}]`),
 		create("create a resource for kube-system there", newKAR, "", "v1", "ConfigMap", ", namespace: kube-system", ""),
 		create("create a resource for portico-system there", newKAR, "", "v1", "ConfigMap", ", namespace: portico-system", ""),
 		create("create a resource that is in no namespace there", newKAR, "", "v1", "Namespace", "", ""),

@@ -54,8 +54,8 @@ type KubernetesApplicationResourceSpec struct {
 	Secrets []corev1.LocalObjectReference `json:"secrets,omitempty"`
 
 	// dependencies lists the objects of this namespace that the object needs on the
-	// target: Secrets and ConfigMaps, which are copied in the same way, and
-	// ServiceAccounts. Portico lists here the references of a native object's Pods.
+	// target: Secrets and ConfigMaps, which are copied in the same way, ServiceAccounts,
+	// Roles and RoleBindings. Portico lists here the references of a native object's Pods.
 	// +listType=map
 	// +listMapKey=kind
 	// +listMapKey=name
@@ -97,13 +97,14 @@ const (
 	DriftReport DriftPolicy = "Report"
 )
 
-// Dependency is a Secret, ConfigMap or ServiceAccount that an object needs on its target.
+// Dependency is an object that another object needs on its target.
 //
-// +kubebuilder:validation:XValidation:rule="self.kind != 'ServiceAccount' || (has(self.shared) && self.shared)",fieldPath=".shared",message="Pods name their ServiceAccount, so it is not copied under another name; set shared: true"
+// +kubebuilder:validation:XValidation:rule="self.kind in ['Secret', 'ConfigMap'] || (has(self.shared) && self.shared)",fieldPath=".shared",message="only Secrets and ConfigMaps are copied under another name; set shared: true"
+// +kubebuilder:validation:XValidation:rule="!has(self.rbac) || !self.rbac || self.kind == 'ServiceAccount'",fieldPath=".rbac",message="is for a ServiceAccount"
 type Dependency struct {
-	// kind is Secret, ConfigMap or ServiceAccount.
+	// kind is Secret, ConfigMap, ServiceAccount, Role or RoleBinding.
 	// +required
-	// +kubebuilder:validation:Enum=Secret;ConfigMap;ServiceAccount
+	// +kubebuilder:validation:Enum=Secret;ConfigMap;ServiceAccount;Role;RoleBinding
 	Kind string `json:"kind"`
 	// name of the dependency in the resource's namespace on the hub.
 	// +required
@@ -120,6 +121,10 @@ type Dependency struct {
 	// for all resources there that need it. Portico deletes it with the last of them.
 	// +optional
 	Shared bool `json:"shared,omitempty"`
+	// rbac is true if the RoleBindings that name a ServiceAccount, and their Roles, are
+	// applied on the target with it.
+	// +optional
+	RBAC bool `json:"rbac,omitempty"`
 }
 
 // KubernetesApplicationResourceStatus is the state of the object on its target.

@@ -116,6 +116,10 @@ const (
 	// an object needs which was left on the target with Portico's marks. The dependency is
 	// then left there as well, until a resource needs it again.
 	LeftAnnotation = Group + "/left-on-target"
+	// WithRBACAnnotation, with the value "true", on a native object or its namespace, sends
+	// the RoleBindings that name the ServiceAccount of its Pods, and their Roles. Setting
+	// it requires the right to grant them on the hub.
+	WithRBACAnnotation = Group + "/with-rbac"
 	// CopiedFromAnnotation on a Secret names the managed cluster whose connection
 	// Portico copied into the Secret, for a KubernetesTarget with spec.clusterRef.
 	CopiedFromAnnotation = Group + "/copied-from"

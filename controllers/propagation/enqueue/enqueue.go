@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,7 +105,7 @@ func (e *Enqueuer) WatchNamespaces(ctx context.Context) error {
 }
 
 // WatchSources enqueues the resources that depend on a changed Secret or ConfigMap, or on
-// a ServiceAccount that was created or deleted.
+// an object of another kind that was created or deleted.
 func (e *Enqueuer) WatchSources(ctx context.Context) error {
 	for _, gvk := range plan.DependencyKinds {
 		err := e.watch(ctx, plan.MetadataOf(gvk), toolscache.ResourceEventHandlerDetailedFuncs{
@@ -131,14 +132,22 @@ func (e *Enqueuer) WatchSources(ctx context.Context) error {
 			return err
 		}
 	}
-	return e.watch(ctx, &corev1.ServiceAccount{}, toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, initial bool) {
-			if !initial {
-				e.enqueueDependents(kinds.ServiceAccountKind, object)
-			}
-		},
-		DeleteFunc: func(object any) { e.enqueueDependents(kinds.ServiceAccountKind, object) },
-	})
+	for kind, object := range map[string]client.Object{
+		kinds.ServiceAccountKind: &corev1.ServiceAccount{}, kinds.RoleKind: &rbacv1.Role{}, kinds.RoleBindingKind: &rbacv1.RoleBinding{},
+	} {
+		err := e.watch(ctx, object, toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(object any, initial bool) {
+				if !initial {
+					e.enqueueDependents(kind, object)
+				}
+			},
+			DeleteFunc: func(object any) { e.enqueueDependents(kind, object) },
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watch adds a handler, and waits until it has received all existing objects.
@@ -273,7 +282,7 @@ func (e *Enqueuer) enqueueDependents(kind string, object any) {
 }
 
 // dependencyKinds are the kinds of objects that other objects may need.
-var dependencyKinds = []string{kinds.SecretKind, kinds.ConfigMapKind, kinds.ServiceAccountKind}
+var dependencyKinds = []string{kinds.SecretKind, kinds.ConfigMapKind, kinds.ServiceAccountKind, kinds.RoleKind, kinds.RoleBindingKind}
 
 // enqueueContentDependents enqueues the resources that depend on a Secret or ConfigMap
 // with a resource of its own, when that resource was applied or failed.
@@ -331,7 +340,7 @@ func (e *Enqueuer) enqueueReadyToLeave(namespace string, ready map[string][]stri
 
 // enqueueMembers enqueues the resources that may wait for the object of a changed
 // resource. For a namespace or a definition these are the resources of the application,
-// and for a ServiceAccount the resources that need it. was is nil for a deleted resource.
+// and for a shared dependency the resources that need it. was is nil for a deleted resource.
 func (e *Enqueuer) enqueueMembers(was, is *v1alpha1.KubernetesApplicationResource) {
 	if was != nil && equality.Semantic.DeepEqual(was.Status, is.Status) && equality.Semantic.DeepEqual(was.Spec, is.Spec) && !reconciler.DeletionStarted(was, is) {
 		return
@@ -342,8 +351,8 @@ func (e *Enqueuer) enqueueMembers(was, is *v1alpha1.KubernetesApplicationResourc
 	}
 	switch object.GroupVersionKind().GroupKind() {
 	case plan.NamespaceKind, plan.DefinitionKind:
-	case plan.ServiceAccountKind: // Pods may need it, of another application as well
-		e.enqueueDependents(kinds.ServiceAccountKind, &metav1.ObjectMeta{Namespace: is.Namespace, Name: object.GetName()})
+	case plan.ServiceAccountKind, plan.RoleKind, plan.RoleBindingKind: // resources of other applications may need it as well
+		e.enqueueDependents(object.GetKind(), &metav1.ObjectMeta{Namespace: is.Namespace, Name: object.GetName()})
 		return
 	default:
 		return
