@@ -89,7 +89,7 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 		kubectl(hub, "-n", namespace, "label", "secret", "sql", notRemote)
 		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"web-deployment-sql"`))
 		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "web-deployment-sql", "web-deployment-registry"))
-		Expect(names(hub, namespace, "kar")).To(HaveLen(2))
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(HaveLen(2))
 		rolledOut(namespace, "web")
 
 		By("deleting the copy when the label returns")

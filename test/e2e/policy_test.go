@@ -299,8 +299,10 @@ var _ = Describe("Shipped policies", func() {
 		earlier.Spec.Weight = ptr.To[int32](7)
 		kubectl(hub, "patch", "policy", "spread", "--type=merge", "-p", fmt.Sprintf(
 			`{"metadata":{"annotations":{"policy.workload.crossplane.io/embedded-revision":%q}},"spec":{"weight":7}}`, engine.Revision(earlier.Spec)))
+		Eventually(func() string {
+			return get(hub, "", "policy/spread", ".metadata.annotations.policy\\.workload\\.crossplane\\.io/embedded-revision")
+		}).Should(Equal(revision))
 		Eventually(func() string { return get(hub, "", "policy/spread", ".status.revision") }).Should(Equal(revision))
 		Eventually(conditionOf(hub, "spread", "Customized")).Should(Equal("False/AsShipped"))
-		Expect(get(hub, "", "policy/spread", ".metadata.annotations.policy\\.workload\\.crossplane\\.io/embedded-revision")).To(Equal(revision))
 	})
 })
