@@ -135,6 +135,26 @@ var _ = Describe("A labelled Pod without a controller", func() {
 		Expect(r.err).To(Or(ContainSubstring("does not resize it"), ContainSubstring("without support for resize")))
 	})
 
+	It("gains nothing that the target refuses, and no token of the hub", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, bare())
+		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "pod/smoke", "--timeout=60s")
+		here, there := get(hub, namespace, "pod/smoke", ".spec.volumes[*].name"), get(dev, namespace, "pod/smoke", ".spec.volumes[*].name")
+		Expect(here).To(HavePrefix("kube-api-access-"))
+		Expect(there).To(And(HavePrefix("kube-api-access-"), Not(ContainSubstring(here))), "the token is one of the target")
+
+		kubectl(dev, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=baseline")
+		host := []string{"containers:", "volumes: [{name: host, hostPath: {path: /}}]\n  containers:"}
+		Eventually(func() string {
+			return run(hub, bare(append(host, "name: smoke\n  labels", "name: host\n  labels")...), "-n", namespace, "apply", "--dry-run=server", "-f", "-").err
+		}).Should(And(ContainSubstring("target dev"), ContainSubstring("violates PodSecurity")))
+		job := load("      containers:", "      volumes: [{name: host, hostPath: {path: /}}]\n      containers:")
+		Expect(apply(namespace, job).err).To(And(ContainSubstring("would refuse its Pods"), ContainSubstring("violates PodSecurity")))
+		Eventually(func() string { return get(hub, namespace, "job/load", ".status.startTime") }).ShouldNot(BeEmpty())
+		Expect(names(hub, namespace, "pods")).To(ConsistOf("pod/smoke"))
+		Expect(names(dev, namespace, "pods")).To(ConsistOf("pod/smoke"))
+	})
+
 	It("stays on the target when it is orphaned, and moves between targets", func() {
 		namespace := newNamespace(dev, prod)
 		apply(namespace, bare("name: smoke\n  labels", "name: smoke\n  annotations: {workload.crossplane.io/target-selector: 'env in (dev,prod)'}\n  labels"))
