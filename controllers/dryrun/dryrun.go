@@ -221,6 +221,10 @@ func (r *Runner) readObject(ctx context.Context, s *scope) *policies.DryRun {
 func (r *Runner) apply(ctx context.Context, s *scope) *policies.DryRun {
 	pod := r.createPod(ctx, s)
 	result := r.applyObject(ctx, s)
+	if result != nil && result.Result == policies.DryRunRefused && bringsServiceAccount(s) {
+		kinds.UseDefaultServiceAccount(s.desired) // the account of the Pod is sent before the Pod
+		result = r.applyObject(ctx, s)
+	}
 	if refused := <-pod; result == nil && refused != "" {
 		result = &policies.DryRun{Result: policies.DryRunAccepted, Message: refused}
 	}

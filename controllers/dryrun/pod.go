@@ -70,3 +70,10 @@ func isRightMissing(err error) bool {
 	details := status.Status().Details
 	return details != nil && details.Name == ""
 }
+
+// bringsServiceAccount tells whether the object is a new Pod whose ServiceAccount is sent
+// with it. A cluster refuses a Pod without its account.
+func bringsServiceAccount(s *scope) bool {
+	return s.desired.GroupVersionKind() == (kinds.Pod{}).GroupVersionKind() && s.state == plan.Absent &&
+		policies.NeedsShared(s.resource, kinds.ServiceAccountKind, kinds.ServiceAccount(s.desired))
+}

@@ -135,6 +135,17 @@ var _ = Describe("A labelled Pod without a controller", func() {
 		Expect(r.err).To(Or(ContainSubstring("does not resize it"), ContainSubstring("without support for resize")))
 	})
 
+	It("brings its ServiceAccount along", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, bare())
+		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "pod/smoke", "--timeout=60s")
+		kubectl(hub, "-n", namespace, "create", "serviceaccount", "builder")
+		build := bare("containers:", "serviceAccountName: builder\n  containers:", "name: smoke\n  labels", "name: build\n  labels")
+		Expect(apply(namespace, build).err).To(BeEmpty())
+		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", "pod/build", "--timeout=60s")
+		Expect(get(dev, namespace, "pod/build", ".spec.serviceAccountName")).To(Equal("builder"))
+	})
+
 	It("gains nothing that the target refuses, and no token of the hub", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, bare())
