@@ -26,12 +26,12 @@ func (o Options) warnOfMissing(cache *cacheLookup, q nativeRequest, resp admissi
 		return resp
 	}
 	var warnings []string
-	looked := 0
+	reads := 0
 	for _, r := range policies.RequiredReferences(q.object) {
 		if cache.exists(o.Reader, r) || cache.isSent(r) {
 			continue
 		}
-		if looked++; looked > maxMissing {
+		if reads++; reads > maxMissing {
 			break
 		}
 		if cache.exists(o.Live, r) {

@@ -156,8 +156,8 @@ func TestResourceFor(t *testing.T) {
 	}
 }
 
-// TestOrphanedStays: an object that needs the account was orphaned on the target.
-func TestOrphanedStays(t *testing.T) {
+// TestOrphanedRemains: an object that needs the account was orphaned on the target.
+func TestOrphanedRemains(t *testing.T) {
 	current, desired := stored(t, "dev"), stored(t, "dev")
 	current.Annotations = map[string]string{v1alpha1.DeletionAnnotation: string(v1alpha1.DeletionOrphan), v1alpha1.AdoptAnnotation: "Force", v1alpha1.LeftAnnotation: "true"}
 	updateResource(current, desired)

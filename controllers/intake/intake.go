@@ -116,10 +116,16 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), kinds.New(c.kind), serviceAccountIndex, indexServiceAccount); err != nil {
 		return fmt.Errorf("adding index %s: %w", serviceAccountIndex, err)
 	}
+	inNamespace := func(ctx context.Context, namespace client.Object) []reconcile.Request {
+		return c.listNatives(ctx, client.InNamespace(namespace.GetName()))
+	}
+	withAccount := func(ctx context.Context, account client.Object) []reconcile.Request {
+		return c.listNatives(ctx, client.InNamespace(account.GetNamespace()), client.MatchingFields{serviceAccountIndex: account.GetName()})
+	}
 	b = b.For(kinds.New(c.kind), builder.WithPredicates(reconciler.Remote(), intentChanged())).
-		Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(c.nativesIn), builder.WithPredicates(withRBACChanged())).
+		Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(inNamespace), builder.WithPredicates(withRBACChanged())).
 		Watches(kinds.New(c.kind), c.orphaning.Handler()).
-		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.usersOfServiceAccount), builder.WithPredicates(pullSecretsChanged()))
+		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(withAccount), builder.WithPredicates(pullSecretsChanged()))
 	for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
 		b = b.Watches(kinds.CachedObject(content), handler.EnqueueRequestsFromMapFunc(c.dependentsOf(content)), builder.WithPredicates(scheduleLabelChanged()))
 	}

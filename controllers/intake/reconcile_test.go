@@ -140,7 +140,7 @@ func TestUsersOfServiceAccount(t *testing.T) {
 	hub := fakeHub(t, requests, remote(), other)
 	c := newController(hub, hub, kinds.Deployment{}, events.NewFakeRecorder(1))
 	for account, user := range map[string]string{"default": "web", "db": "db"} {
-		got := c.usersOfServiceAccount(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: account}})
+		got := c.listNatives(t.Context(), client.InNamespace("team-a"), client.MatchingFields{serviceAccountIndex: account})
 		want := []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: user}}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("users of %s (-want +got):\n%s", account, diff)

@@ -86,11 +86,6 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return out
 }
 
-// nativesIn returns the native objects of a namespace that have the label.
-func (c *Controller) nativesIn(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return c.listNatives(ctx, client.InNamespace(namespace.GetName()))
-}
-
 // membersOfApplication returns the native objects of an application.
 func (c *Controller) membersOfApplication(ctx context.Context, app client.Object) []reconcile.Request {
 	resources, err := c.listResources(ctx, app.GetNamespace(), app.GetName())
@@ -136,11 +131,6 @@ func indexServiceAccount(object client.Object) []string {
 		return []string{name}
 	}
 	return nil
-}
-
-// usersOfServiceAccount returns the native objects whose Pods have a ServiceAccount.
-func (c *Controller) usersOfServiceAccount(ctx context.Context, account client.Object) []reconcile.Request {
-	return c.listNatives(ctx, client.InNamespace(account.GetNamespace()), client.MatchingFields{serviceAccountIndex: account.GetName()})
 }
 
 // listNatives lists objects of the controller's kind in the cache, which has those with

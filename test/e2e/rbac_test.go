@@ -42,8 +42,8 @@ func withReaders(namespace string) {
 }
 
 // canI returns the answer of kubectl auth can-i for a user in a namespace.
-func canI(on *cluster.Cluster, namespace, who, verb, resource string) string {
-	return strings.TrimSpace(run(on, "", "-n", namespace, "auth", "can-i", verb, resource, "--as="+who).out)
+func canI(on *cluster.Cluster, namespace, user, verb, resource string) string {
+	return strings.TrimSpace(run(on, "", "-n", namespace, "auth", "can-i", verb, resource, "--as="+user).out)
 }
 
 var _ = Describe("The Roles of a ServiceAccount", func() {
