@@ -41,7 +41,7 @@ the one you name with --namespace.`,
 	root.SetOut(out)
 	root.SetErr(errs)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.cordon(true), s.cordon(false), s.drain(), s.get())
+	root.AddCommand(s.cordon(true), s.cordon(false), s.drain(), s.get(), s.kinds())
 	root.AddCommand(policy.New(policy.Host{Flags: s.flags, In: os.Stdin, Out: out, Err: errs}))
 	return root
 }
