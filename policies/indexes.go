@@ -25,6 +25,9 @@ const (
 	// PrerequisiteIndex finds resources that create a Namespace or a
 	// CustomResourceDefinition on a target. See PrerequisiteKey.
 	PrerequisiteIndex = "spec.template.prerequisite"
+	// ScaleTargetIndex finds the resources of autoscalers by the object that they scale.
+	// See ScaleTargetKeys.
+	ScaleTargetIndex = "spec.template.scaleTarget"
 )
 
 // ApplicationKeys returns the keys of a resource in ApplicationIndex.

@@ -27,6 +27,9 @@ type NativeReview struct {
 	// TargetsUsingSecret returns the targets, of all namespaces, whose connection
 	// Secret is one of the object's namespace. A nil function returns none.
 	TargetsUsingSecret func(secret string) []v1alpha1.KubernetesTarget
+	// HubIngressClass tells whether the hub has an IngressClass of a name. A nil function
+	// returns false.
+	HubIngressClass func(name string) bool
 }
 
 var schedulePath = field.NewPath("metadata", "labels").Key(v1alpha1.ScheduleLabel)
@@ -43,6 +46,7 @@ func ValidateNative(q NativeReview) field.ErrorList {
 	if !kinds.IsRemote(q.Object) {
 		return errs
 	}
+	errs = append(errs, validateIngressClass(q)...)
 	if q.Kind == (kinds.Secret{}) && q.TargetsUsingSecret != nil && !kinds.IsRemote(q.Old) {
 		secret := types.NamespacedName{Namespace: cmp.Or(q.Object.GetNamespace(), q.Namespace.GetName()), Name: q.Object.GetName()}
 		if why := HubOnlyConnectionReason(secret, q.TargetsUsingSecret(secret.Name)); why != "" {
@@ -175,6 +179,19 @@ func validateSelectorLabels(object *unstructured.Unstructured) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateIngressClass refuses an Ingress of a class of the hub, whose controller would
+// route it there. An Ingress that has the class already may be changed.
+func validateIngressClass(q NativeReview) field.ErrorList {
+	class := kinds.IngressClass(q.Object)
+	if q.Kind != (kinds.Ingress{}) || q.HubIngressClass == nil || class == "" || class == v1alpha1.RemoteIngressClass ||
+		kinds.IsRemote(q.Old) && kinds.IngressClass(q.Old) == class || !q.HubIngressClass(class) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "ingressClassName"), fmt.Sprintf(
+		"%q is a class of the hub, whose controller would route this Ingress on the hub, too; "+
+			"leave the class out for the default class of the target, or give the target's class another name", class))}
 }
 
 // validateMove refuses to move an object that cannot move between hub and target.

@@ -29,6 +29,10 @@ func (h *review) checkApplicationAllowed(app, old *v1alpha2.KubernetesApplicatio
 	if errs := policies.ValidateApplicationTarget(app, old); len(errs) > 0 {
 		return errs
 	}
+	members := func() []v1alpha1.KubernetesApplicationResource { return h.lookup.members(app.Name) }
+	if errs := policies.ValidateApplicationMove(app, old, members); len(errs) > 0 {
+		return errs
+	}
 	if app.Spec.TargetRef != nil {
 		return h.options.AllowDefaults.ValidateApplication(app, old, h.lookup.target(app.Spec.TargetRef.Name), h.isClusterScoped)
 	}

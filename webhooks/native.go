@@ -30,6 +30,7 @@ func validateNative(o Options) handler {
 			Namespace:          cache.namespaceMeta(),
 			Application:        cache.application,
 			TargetsUsingSecret: cache.targetsConnectedWith,
+			HubIngressClass:    cache.hasIngressClass,
 		})
 		if cache.err != nil {
 			return admission.Response{}, cache.err
@@ -46,7 +47,7 @@ func validateNative(o Options) handler {
 		if len(errs) > 0 || !kinds.IsRemote(q.object) {
 			return validationResponse(q.Request, errs), nil
 		}
-		return o.warnOfMissing(&cache, q, admitNative(o, q, &cache)), cache.err
+		return o.warnOfUnsent(&cache, q, o.warnOfMissing(&cache, q, admitNative(o, q, &cache))), cache.err
 	})
 }
 

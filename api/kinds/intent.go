@@ -22,6 +22,10 @@ type Intent struct {
 	// Suspended is true if the user suspended a CronJob that Portico suspends on the hub.
 	Suspended bool `json:"suspended,omitempty"`
 
+	// HubStorageClass is true if the StorageClass of a PersistentVolumeClaim is the
+	// default of the hub.
+	HubStorageClass bool `json:"hubStorageClass,omitempty"`
+
 	// ClusterIP and the rest are a Service's, as the user gave them.
 	ClusterIP           string           `json:"clusterIP,omitempty"`
 	ClusterIPs          []string         `json:"clusterIPs,omitempty"`

@@ -86,7 +86,9 @@ const (
 var All = []Kind{
 	Deployment{}, ReplicaSet{}, ReplicationController{}, DaemonSet{}, StatefulSet{},
 	Job{}, CronJob{}, Pod{},
-	Service{},
+	Service{}, Ingress{},
+	PersistentVolumeClaim{},
+	HorizontalPodAutoscaler{},
 	PodDisruptionBudget{},
 	Secret{}, ConfigMap{},
 }

@@ -53,8 +53,8 @@ type Reference struct {
 	Field string
 }
 
-// References lists the references of an object's Pods, in order of kind and name. It is
-// empty for an object without a Pod template.
+// References lists the references of an object's Pods, or the TLS Secrets of an Ingress, in
+// order of kind and name. It is empty for other objects.
 func References(object *unstructured.Unstructured) []Reference {
 	found := map[[2]string]Reference{}
 	visitReferences(object, func(r Reference) string {
@@ -70,8 +70,8 @@ func References(object *unstructured.Unstructured) []Reference {
 	})
 }
 
-// RewriteReferences replaces the name in each reference of an object's Pods by the
-// result of a function. It changes nothing else.
+// RewriteReferences replaces the name in each reference of an object by the result of a
+// function. It changes nothing else.
 func RewriteReferences(object *unstructured.Unstructured, name func(Reference) string) {
 	visitReferences(object, name)
 }
@@ -126,9 +126,20 @@ func podSpecPath(object *unstructured.Unstructured) *field.Path {
 	return field.NewPath(path[0], path[1:]...)
 }
 
-// visitReferences calls a function for each reference of an object's Pods, and writes the
-// returned name. It skips malformed references: the target refuses them.
+// visitReferences calls a function for each reference of an object, and writes the returned
+// name. It skips malformed references: the target refuses them. An Ingress works without its
+// TLS Secrets.
 func visitReferences(object *unstructured.Unstructured, name func(Reference) string) {
+	if object.GroupVersionKind() == (Ingress{}).GroupVersionKind() {
+		for i, tls := range items(child(object.Object, "spec")["tls"]) {
+			optional := func(r Reference) string {
+				r.Optional = true
+				return name(r)
+			}
+			visitReference(tls, "secretName", field.NewPath("spec", "tls").Index(i), Reference{Kind: SecretKind}, optional)
+		}
+		return
+	}
 	pod, path := podSpec(object), podSpecPath(object)
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
 		for i, container := range items(pod[list]) {

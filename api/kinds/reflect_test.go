@@ -52,6 +52,28 @@ func TestReflect(t *testing.T) {
 			remote: `{collisionCount: 1}`,
 			want:   `{}`,
 		},
+		"ClaimUnknown": {
+			reason: "A claim is not bound before its target says so.",
+			native: `{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Bound, capacity: {storage: 1Gi}}}`,
+			want:   `{phase: Pending}`,
+		},
+		"Claim": {
+			reason: "Phase, capacity and access modes are those of the target.",
+			native: `{apiVersion: v1, kind: PersistentVolumeClaim}`,
+			remote: `{phase: Bound, capacity: {storage: 2Gi}, accessModes: [ReadWriteOnce], conditions: [{type: FileSystemResizePending, status: "True"}]}`,
+			want:   `{phase: Bound, capacity: {storage: 2Gi}, accessModes: [ReadWriteOnce], conditions: [{type: FileSystemResizePending, status: "True"}]}`,
+		},
+		"Autoscaler": {
+			reason: "Replicas, metrics and conditions are those of the target.",
+			native: `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, status: {currentReplicas: 0, conditions: [{type: ScalingActive, status: "False"}]}}`,
+			remote: `{currentReplicas: 3, desiredReplicas: 4, currentMetrics: [{type: Resource}], conditions: [{type: ScalingActive, status: "True"}]}`,
+			want:   `{currentReplicas: 3, desiredReplicas: 4, currentMetrics: [{type: Resource}], conditions: [{type: ScalingActive, status: "True"}]}`,
+		},
+		"AutoscalerUnknown": {
+			reason: "The API server requires the desired replicas, and stores that there are no metrics.",
+			native: `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler}`,
+			want:   `{desiredReplicas: 0, currentMetrics: null}`,
+		},
 		"NothingObserved": {
 			reason: "Before the target has observed a generation, the status has none.",
 			native: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 4}, status: {observedGeneration: 4, replicas: 3}}`,

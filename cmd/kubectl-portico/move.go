@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,10 @@ type moveStatus struct {
 // moveUnit requests the move of a unit, and waits until it is done or refused. It
 // takes back a request that was refused or interrupted.
 func (s *session) moveUnit(ctx context.Context, u unit, from string) (status moveStatus, err error) {
-	if err := s.requestMove(ctx, u, from); err != nil {
+	switch err := s.requestMove(ctx, u, from); {
+	case apierrors.IsInvalid(err): // its claims would lose their data
+		return moveStatus{refusal: fmt.Sprintf("%s remains on target %s: %v", u, from, err)}, nil
+	case err != nil:
 		return moveStatus{}, err
 	}
 	var printed string

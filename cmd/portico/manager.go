@@ -334,6 +334,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	for _, kind := range kinds.All {
 		objects = append(objects, kinds.CachedObject(kind))
 	}
+	objects = append(objects, webhooks.IngressClass())
 	for _, object := range objects {
 		if _, err := mgr.GetCache().GetInformer(ctx, object); err != nil {
 			return fmt.Errorf("preparing the caches: %w", err)
@@ -348,6 +349,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 		{&v1alpha2.KubernetesApplication{}, policies.TargetIndex, targetprotection.IndexApplication},
 		{&v1alpha1.KubernetesApplicationResource{}, policies.ApplicationIndex, func(o client.Object) []string { return policies.ApplicationKeys(o) }},
 		{&v1alpha1.KubernetesApplicationResource{}, policies.PrerequisiteIndex, propagation.IndexPrerequisite},
+		{&v1alpha1.KubernetesApplicationResource{}, policies.ScaleTargetIndex, func(o client.Object) []string { return policies.ScaleTargetKeys(o) }},
 		{&v1alpha1.KubernetesApplicationResource{}, policies.UnscheduledIndex, scheduler.IndexUnscheduled},
 		{&v1alpha2.KubernetesApplication{}, policies.UnscheduledIndex, scheduler.IndexUnscheduled},
 		{&v1alpha1.KubernetesApplicationResource{}, application.OwnerIndex, application.IndexOwner},
@@ -357,6 +359,7 @@ func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 		{&v1alpha1.KubernetesTarget{}, policies.RelatedTargetIndex, func(o client.Object) []string { return policies.RelatedTargetKeys(o) }},
 		{kinds.New(kinds.ReplicaSet{}), nativestatus.OwnerIndex, nativestatus.IndexOwner},
 		{nativestatus.ControllerRevision(), nativestatus.OwnerIndex, nativestatus.IndexOwner},
+		{kinds.New(kinds.HorizontalPodAutoscaler{}), nativestatus.ScaleTargetIndex, nativestatus.IndexScaleTarget},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, index.object, index.field, index.value); err != nil {
 			return fmt.Errorf("preparing index %s: %w", index.field, err)

@@ -76,6 +76,8 @@ func SetupWithManager(mgr ctrl.Manager) error {
 		switch kind {
 		case kinds.StatefulSet{}:
 			b = b.Watches(ControllerRevision(), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.StatefulSet{}, handler.OnlyControllerOwner()))
+		case kinds.HorizontalPodAutoscaler{}:
+			b = c.watchScaleTargets(b)
 		case kinds.Deployment{}:
 			b = b.Watches(kinds.New(kinds.ReplicaSet{}), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.Deployment{}, handler.OnlyControllerOwner()))
 		}
@@ -139,6 +141,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		{Name: "find revision", Run: c.findRevision},
 		// Helm 3 reads the ReplicaSets once the Deployment is complete, so they come first.
 		{Name: "patch ReplicaSets", Run: c.patchReplicaSets},
+		{Name: "patch replicas", Run: c.patchReplicas},
 		{Name: "patch status", Run: c.patchNativeStatus},
 	}
 	s := &scope{native: native}

@@ -157,6 +157,7 @@ func (c *applier) send(ctx context.Context, s *scope, reason string) error {
 		if with, conflicts = plan.ResolveConflicts(plan.FieldOwnersOf(live, fields)); len(conflicts) > 0 {
 			return c.reportFieldConflict(ctx, s, conflicts)
 		}
+		with = with.ForReplicas(s.desired)
 		result, err = s.requestApply(ctx, with)
 	}
 	if plan.IsUnexpected(err) {

@@ -4,18 +4,20 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/plan"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
 
-// All resources of an application are sent at once. Two kinds of objects wait for
-// another object of the application: an object waits for its namespace, and a custom
-// resource for the definition of its kind. A change of the awaited resource enqueues
+// All resources of an application are sent at once. Three kinds of objects wait for
+// another object: an object waits for its namespace, a custom resource for the definition
+// of its kind, and an autoscaler for the object that it scales. A change of the awaited resource enqueues
 // the waiting ones, so that there are no useless requests to the target.
 
 // prerequisiteResource returns the resource of the same application that creates a
@@ -61,6 +63,41 @@ func (c *connector) waitForNamespace(ctx context.Context, s *scope) error {
 		return reconciler.RequeueAfter(cacheLag) // it was created a moment ago
 	}
 	return s.waitForResource(first, fmt.Sprintf("namespace %s does not exist on target %s yet", s.desired.GetNamespace(), s.target.Name))
+}
+
+// waitForScaleTarget ends the reconcile of an autoscaler until the object that it scales
+// was applied on the target for the same namespace. Without that a user could scale an
+// object of another owner there. An applied autoscaler does not wait again.
+func (c *connector) waitForScaleTarget(ctx context.Context, s *scope) error {
+	scaled, isAutoscaler := kinds.ScaleTargetOf(s.desired)
+	if !isAutoscaler || s.resource.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || s.state == plan.Foreign || s.state == plan.NativeObject {
+		return nil
+	}
+	if s.observed != nil {
+		if applied, _ := kinds.ScaleTargetOf(s.observed); applied == scaled {
+			return nil
+		}
+	}
+	first := &v1alpha1.KubernetesApplicationResource{}
+	kind, scalable := scaled.Scalable()
+	if scalable {
+		key := client.ObjectKey{Namespace: s.resource.Namespace, Name: kinds.ResourceName(kind.GroupVersionKind().Kind, scaled.Name)}
+		if err := c.hub.Get(ctx, key, first); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading resource %s: %w", key, err)
+		}
+	}
+	if owner := metav1.GetControllerOf(first); owner == nil || owner.Name != scaled.Name || first.DeletionTimestamp != nil {
+		s.setFailed(v1alpha1.ReasonDependencyMissing, fmt.Sprintf(
+			"%s %s is not sent to target %s, so its autoscaler is not sent; label it %s=%s, or send both by a KubernetesApplication",
+			scaled.Kind, scaled.Name, s.target.Name, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote))
+		s.clearRemoteStatus()
+		return reconciler.ErrDone
+	}
+	if meta.IsStatusConditionTrue(first.Status.Conditions, v1alpha1.Synced) && plan.RefersTo(first.Spec.TargetRef, s.target) &&
+		(s.isMoving() || first.Status.Target == s.target.Name) {
+		return nil
+	}
+	return s.waitForResource(first, fmt.Sprintf("%s %s is not on target %s yet", scaled.Kind, scaled.Name, s.target.Name))
 }
 
 // waitForKind ends the reconcile of an object whose kind the target does not have, until

@@ -183,6 +183,7 @@ func (c *Controller) steps(s *scope) []step {
 		{Name: "keep finished", Run: c.observer.keepFinished},
 		{Name: "share object", Run: c.applier.shareObject},
 		{Name: "check allowed", Run: c.applier.checkAllowed},
+		{Name: "wait for scale target", Run: c.connector.waitForScaleTarget},
 		{Name: "read drift policy", Run: c.applier.readDriftPolicy},
 		{Name: "fill content", Run: c.applier.fillContent},
 		{Name: "apply copies", Run: c.copies.apply},

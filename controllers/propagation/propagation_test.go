@@ -50,7 +50,7 @@ func TestSteps(t *testing.T) {
 		resource *v1alpha1.KubernetesApplicationResource
 		want     string
 	}{
-		"Apply": {placed(t), "validate, resolve content, resolve dependencies, connect, read object, check owner, keep finished, share object, check allowed, read drift policy, " +
+		"Apply": {placed(t), "validate, resolve content, resolve dependencies, connect, read object, check owner, keep finished, share object, check allowed, wait for scale target, read drift policy, " +
 			"fill content, apply copies, apply, record content revision, delete excess copies, mirror status, settle dependencies"},
 		"Delete": {placed(t, deletedNow), "validate, connect, read object, withdraw object"},
 		"Orphan": {placed(t, deletedNow, func(r *v1alpha1.KubernetesApplicationResource) {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -149,7 +150,7 @@ func (c *sources) resolveDependencies(ctx context.Context, s *scope) error {
 				return err
 			}
 		case last.UID == source.GetUID() && last.ResourceVersion == source.GetResourceVersion():
-			d.Found, d.Digest, d.Withheld = true, last.Digest, last.Withheld
+			d.Found, d.Digest, d.Withheld, d.HasKeyPair = true, last.Digest, last.Withheld, last.HasKeyPair
 		default:
 			if err := c.read(ctx, key, &d); err != nil {
 				return err
@@ -158,6 +159,7 @@ func (c *sources) resolveDependencies(ctx context.Context, s *scope) error {
 		if err := c.withholdConnectionSecret(ctx, s.resource.Namespace, &d); err != nil {
 			return err
 		}
+		withholdFromIngress(s.desired, &d)
 		s.dependencies = append(s.dependencies, d)
 	}
 	if plan.SetEnvironmentDigest(s.desired, s.resource, s.dependencies) {
@@ -201,11 +203,21 @@ func (c *sources) read(ctx context.Context, key memory.SourceKey, d *plan.Depend
 	d.Source = &metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace, UID: object.GetUID(), Labels: object.GetLabels()}
 	content, withheld := plan.ContentOf(object)
 	d.Found, d.Withheld, d.Digest = true, withheld, plan.ContentDigest(object.GetUID(), content)
+	d.HasKeyPair = plan.HasKeyPair(content)
 	if withheld == "" {
 		d.Content = content
 	}
-	c.memory.Sources.Set(key, memory.SourceState{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Digest: d.Digest, Withheld: withheld})
+	c.memory.Sources.Set(key, memory.SourceState{UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(), Digest: d.Digest, Withheld: withheld, HasKeyPair: d.HasKeyPair})
 	return nil
+}
+
+// withholdFromIngress leaves out a Secret that is not for TLS from an Ingress, which works
+// without it: a user who may write an Ingress cannot read other Secrets by it on one
+// cluster.
+func withholdFromIngress(desired *unstructured.Unstructured, d *plan.Dependency) {
+	if desired.GroupVersionKind() == (kinds.Ingress{}).GroupVersionKind() && !d.Native && !d.HasKeyPair {
+		d.Found, d.Content, d.Digest = false, nil, ""
+	}
 }
 
 // withholdConnectionSecret withholds the Secrets that connect to targets.

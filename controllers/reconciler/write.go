@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -85,6 +86,21 @@ func (w Writer) Patch(ctx context.Context, before, after client.Object, doing st
 	}
 	w.log(ctx, "Patched object", after, "reason", strings.TrimSuffix(doing, " of"))
 	return true, nil
+}
+
+// Scale writes the replicas of an object by its subresource scale, if the object did not
+// change since it was read. doing is the reason in the log and in errors.
+func (w Writer) Scale(ctx context.Context, object client.Object, replicas int64, doing string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"replicas":%d}}`, object.GetResourceVersion(), replicas)
+	scaled, ok := object.DeepCopyObject().(client.Object) // the response is a Scale
+	if !ok {
+		return nil
+	}
+	if err := w.Client.SubResource("scale").Patch(ctx, scaled, client.RawPatch(types.MergePatchType, patch), w.Owner); err != nil {
+		return client.IgnoreNotFound(w.wrap(doing, object, err))
+	}
+	w.log(ctx, "Scaled object", object, "replicas", replicas, "reason", strings.TrimSuffix(doing, " in"))
+	return nil
 }
 
 // Create creates an object. doing is the reason in the log and in errors.

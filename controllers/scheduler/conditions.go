@@ -40,11 +40,11 @@ func unschedulable(u unit, decision targetselection.Decision) metav1.Condition {
 	return condition(u, metav1.ConditionFalse, v1alpha1.ReasonNoMatchingTarget, decision.Message(u.GetNamespace()))
 }
 
-// cannotMove returns the condition of a unit that has to leave its target, and that no
-// other target matches.
-func cannotMove(u unit, from string, decision targetselection.Decision) metav1.Condition {
+// cannotMove returns the condition of a unit that has to leave its target, and remains for
+// a reason.
+func cannotMove(u unit, from, reason string) metav1.Condition {
 	return condition(u, metav1.ConditionTrue, v1alpha1.ReasonCannotMove,
-		fmt.Sprintf("%s %s remains on target %s, which it has to leave: %s", u.kind(), u.GetName(), from, decision.Message(u.GetNamespace())))
+		fmt.Sprintf("%s %s remains on target %s, which it has to leave: %s", u.kind(), u.GetName(), from, reason))
 }
 
 // denied returns the condition of a unit that policies deny.

@@ -70,6 +70,7 @@ func (r *scheduler) schedule(ctx context.Context, u unit) (reconcile.Result, err
 	return reconciler.Run(ctx, s, []reconciler.Step[*scope]{
 		{Name: "keep target", Run: r.keepTarget},
 		{Name: "list members", Run: r.listMembers},
+		{Name: "check data", Run: r.checkData},
 		{Name: "list candidates", Run: r.listCandidates},
 		{Name: "evaluate policies", Run: r.evaluatePolicies},
 		{Name: "choose target", Run: r.choose},
@@ -109,6 +110,21 @@ func (r *scheduler) listMembers(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// checkData ends the reconcile of a unit that would lose data by a move, until a user
+// allows that.
+func (r *scheduler) checkData(ctx context.Context, s *scope) error {
+	if !s.moving || s.unit.target() == nil {
+		return nil
+	}
+	reason := policies.DataLossReason(s.unit, s.members)
+	if reason == "" {
+		return nil
+	}
+	ctrl.LoggerFrom(ctx).V(2).Info("Skipped move", "reason", reason)
+	s.setCondition(cannotMove(s.unit, s.from, reason))
+	return reconciler.ErrDone
+}
+
 // reportNoTarget ends the reconcile of a unit that no target matches.
 func (r *scheduler) reportNoTarget(ctx context.Context, s *scope) error {
 	if s.decision.Target != "" {
@@ -116,7 +132,7 @@ func (r *scheduler) reportNoTarget(ctx context.Context, s *scope) error {
 	}
 	c := unschedulable(s.unit, s.decision)
 	if s.unit.target() != nil {
-		c = cannotMove(s.unit, s.from, s.decision)
+		c = cannotMove(s.unit, s.from, s.decision.Message(s.unit.GetNamespace()))
 	} else {
 		s.unit.setPending()
 	}
@@ -136,6 +152,7 @@ func (r *scheduler) setTarget(ctx context.Context, s *scope, target, explanation
 	s.unit.setTarget(target)
 	annotations := s.unit.GetAnnotations()
 	delete(annotations, v1alpha1.MoveFromAnnotation)
+	delete(annotations, v1alpha1.AllowDataLossAnnotation) // it is for one move
 	s.unit.SetAnnotations(annotations)
 	written, err := r.writer.Patch(ctx, s.before.object(), s.unit.object(), "scheduling")
 	if err != nil || !written {

@@ -136,6 +136,9 @@ func markers(all []kinds.Kind) string {
 		if p.HasStatus {
 			marker(kind, "/status", "patch")
 		}
+		if p.HasScale {
+			marker(kind, "/scale", "patch")
+		}
 	}
 	return out.String()
 }

@@ -61,6 +61,10 @@ const (
 	// application off the named target, if the application is on it. The scheduler
 	// removes the annotation.
 	MoveFromAnnotation = Group + "/move-from"
+	// AllowDataLossAnnotation on the same object as MoveFromAnnotation, with the value
+	// "true", allows to move an application that has claims, whose data does not move. The
+	// scheduler removes the annotation with the other.
+	AllowDataLossAnnotation = Group + "/allow-data-loss"
 	// ReleaseAnnotation on a KubernetesTarget, with the value "true", allows its
 	// deletion although resources are on it. Their objects remain on the target. On a
 	// KubernetesApplication or KubernetesApplicationResource that is being deleted, the
@@ -221,6 +225,14 @@ const RemoteJobManager = Group + "/remote"
 
 // RemoteSchedulingGate keeps the hub's scheduler away from a Pod that runs on a target.
 const RemoteSchedulingGate = Group + "/remote"
+
+// RemoteVolumeName is the name of no volume, because the name of a volume has no slash. A
+// remote PersistentVolumeClaim has it on the hub, if its user named no volume.
+const RemoteVolumeName = Group + "/remote"
+
+// RemoteIngressClass is the class of a remote Ingress on the hub, if its user named no
+// class. No IngressClass has this name.
+const RemoteIngressClass = "remote." + Group
 
 // PropagationFinalizer keeps a KubernetesApplicationResource until its object is
 // deleted on the target.

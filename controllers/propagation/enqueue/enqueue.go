@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -64,6 +65,7 @@ func (e *Enqueuer) WatchResources(ctx context.Context) error {
 			e.enqueueMoving(was, is)
 			e.enqueueMembers(was, is)
 			e.enqueueContentDependents(was, is)
+			e.enqueueAutoscalers(was, is)
 		},
 		DeleteFunc: func(object any) {
 			resource, ok := deleted(object).(*v1alpha1.KubernetesApplicationResource)
@@ -315,6 +317,19 @@ func (e *Enqueuer) enqueueDependentsOn(key types.NamespacedName) {
 	}
 	e.enqueueListed(key.Namespace, client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(owner.Kind, owner.Name)}, false,
 		func(r *v1alpha1.KubernetesApplicationResource) bool { return r.Name != key.Name })
+}
+
+// enqueueAutoscalers enqueues the resources of the autoscalers that scale the object of a
+// resource, when that object was applied or failed.
+func (e *Enqueuer) enqueueAutoscalers(was, is *v1alpha1.KubernetesApplicationResource) {
+	owner := metav1.GetControllerOfNoCopy(is)
+	before, after := meta.FindStatusCondition(was.Status.Conditions, v1alpha1.Synced), meta.FindStatusCondition(is.Status.Conditions, v1alpha1.Synced)
+	same := before != nil && after != nil && before.Status == after.Status && before.ObservedGeneration == after.ObservedGeneration
+	if owner == nil || after == nil || same && was.Status.Target == is.Status.Target {
+		return
+	}
+	kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+	e.enqueueListed(is.Namespace, client.MatchingFields{policies.ScaleTargetIndex: policies.ScaleTargetKey(kind, owner.Name)}, false, nil)
 }
 
 // enqueueMoving enqueues the resources that may leave their old target after a resource

@@ -151,6 +151,7 @@ type SourceKey struct{ Kind, Namespace, Name string }
 type SourceState struct {
 	UID                               types.UID
 	ResourceVersion, Digest, Withheld string
+	HasKeyPair                        bool
 }
 
 func (s *sourceStates) Get(key SourceKey) SourceState {

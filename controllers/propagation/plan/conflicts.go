@@ -164,6 +164,18 @@ func ResolveConflicts(all []FieldOwner) (with ApplyOptions, conflicts []FieldOwn
 	return with, conflicts
 }
 
+// replicasPath is the field that an autoscaler sets.
+const replicasPath = ".spec.replicas"
+
+// ForReplicas leaves no replicas to an autoscaler if none are desired: an autoscaler
+// does not scale an object without replicas.
+func (o ApplyOptions) ForReplicas(desired *unstructured.Unstructured) ApplyOptions {
+	if replicas, found, _ := unstructured.NestedInt64(desired.Object, "spec", "replicas"); found && replicas == 0 {
+		o.Yielded = slices.DeleteFunc(o.Yielded, func(f FieldOwner) bool { return f.Path.String() == replicasPath })
+	}
+	return o
+}
+
 // FieldConflictMessage names the fields of other managers, and the possible solutions.
 func FieldConflictMessage(target string, object *unstructured.Unstructured, conflicts []FieldOwner) string {
 	return fmt.Sprintf("target %s: %s %s was not applied, because other managers apply some of its fields: %s; "+

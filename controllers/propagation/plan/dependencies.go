@@ -59,8 +59,10 @@ type Dependency struct {
 	// it is not sent, or "".
 	Found    bool
 	Withheld string
-	// Digest identifies the content.
-	Digest string
+	// Digest identifies the content. HasKeyPair tells whether it has a certificate with
+	// its key.
+	Digest     string
+	HasKeyPair bool
 	// Content is the content, if it was read. No reconcile keeps it for the next one.
 	Content map[string]any
 	// Source has the metadata of the object that was read.
@@ -126,6 +128,12 @@ func ContentOf(source metav1.Object) (content map[string]any, withheld string) {
 		put("binaryData", encode(src.BinaryData))
 	}
 	return content, ""
+}
+
+// HasKeyPair tells whether a content has a certificate with its key, as a Secret for TLS.
+func HasKeyPair(content map[string]any) bool {
+	data, _ := content["data"].(map[string]any)
+	return data[corev1.TLSCertKey] != nil && data[corev1.TLSPrivateKeyKey] != nil
 }
 
 // CopiedFields returns the same fields of a copy on a target.
