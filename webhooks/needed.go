@@ -14,7 +14,7 @@ import (
 	"github.com/portico-io/portico/policies/decisions"
 )
 
-// maxNeeded is the limit on the objects that are looked up on the API server for one
+// maxNeeded is the limit on the objects that are read from the API server for one
 // request, after the cache did not have them.
 const maxNeeded = 10
 
@@ -25,7 +25,7 @@ func (o Options) warnOfUnsent(cache *cacheLookup, q nativeRequest, resp admissio
 	if !resp.Allowed || q.UserInfo.Username == o.Identity || unchanged(q.object, q.old) {
 		return resp
 	}
-	looked := 0
+	reads := 0
 	var warnings []string
 	for _, n := range kinds.NeededBy(q.object) {
 		key := client.ObjectKey{Namespace: q.Namespace, Name: n.Name}
@@ -33,7 +33,7 @@ func (o Options) warnOfUnsent(cache *cacheLookup, q nativeRequest, resp admissio
 		if err := o.Reader.Get(cache.ctx, key, kinds.New(n.Kind)); !apierrors.IsNotFound(err) {
 			continue
 		}
-		if looked++; looked > maxNeeded || o.Live == nil {
+		if reads++; reads > maxNeeded || o.Live == nil {
 			break
 		}
 		gvk := n.Kind.GroupVersionKind()

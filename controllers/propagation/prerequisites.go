@@ -78,15 +78,11 @@ func (c *connector) waitForScaleTarget(ctx context.Context, s *scope) error {
 			return nil
 		}
 	}
-	first := &v1alpha1.KubernetesApplicationResource{}
-	kind, scalable := scaled.Scalable()
-	if scalable {
-		key := client.ObjectKey{Namespace: s.resource.Namespace, Name: kinds.ResourceName(kind.GroupVersionKind().Kind, scaled.Name)}
-		if err := c.hub.Get(ctx, key, first); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading resource %s: %w", key, err)
-		}
+	first, err := c.scaledResource(ctx, s.resource.Namespace, scaled)
+	if err != nil {
+		return err
 	}
-	if owner := metav1.GetControllerOf(first); owner == nil || owner.Name != scaled.Name || first.DeletionTimestamp != nil {
+	if first == nil {
 		s.setFailed(v1alpha1.ReasonDependencyMissing, fmt.Sprintf(
 			"%s %s is not sent to target %s, so its autoscaler is not sent; label it %s=%s, or send both by a KubernetesApplication",
 			scaled.Kind, scaled.Name, s.target.Name, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote))
@@ -98,6 +94,25 @@ func (c *connector) waitForScaleTarget(ctx context.Context, s *scope) error {
 		return nil
 	}
 	return s.waitForResource(first, fmt.Sprintf("%s %s is not on target %s yet", scaled.Kind, scaled.Name, s.target.Name))
+}
+
+// scaledResource returns the resource of the object that an autoscaler scales, or nil if
+// that object is not sent by a label.
+func (c *connector) scaledResource(ctx context.Context, namespace string, scaled kinds.ScaleTarget) (*v1alpha1.KubernetesApplicationResource, error) {
+	kind, scalable := scaled.Scalable()
+	if !scalable {
+		return nil, nil
+	}
+	resource := &v1alpha1.KubernetesApplicationResource{}
+	key := client.ObjectKey{Namespace: namespace, Name: kinds.ResourceName(kind.GroupVersionKind().Kind, scaled.Name)}
+	if err := c.hub.Get(ctx, key, resource); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading resource %s: %w", key, err)
+	}
+	owner := metav1.GetControllerOf(resource)
+	if owner == nil || owner.Kind != scaled.Kind || owner.Name != scaled.Name || resource.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	return resource, nil
 }
 
 // waitForKind ends the reconcile of an object whose kind the target does not have, until
