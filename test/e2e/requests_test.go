@@ -45,6 +45,19 @@ func countRequests(requests []auditv1.Event) map[string]int {
 	return out
 }
 
+// describeCreates returns the name, the time and the response of each request that creates
+// an object.
+func describeCreates(requests []auditv1.Event) string {
+	var out []string
+	for _, e := range requests {
+		if e.Verb == "create" && e.ResponseStatus != nil {
+			out = append(out, fmt.Sprint(e.ObjectRef.Resource, " ", e.ObjectRef.Name, " ", e.RequestReceivedTimestamp.Format(time.StampMicro), " ", e.ResponseStatus.Code))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
 // mostStatuses returns the largest number of writes of one object's status, of the objects
 // with named in their names. A write that is a second later than the previous write is not
 // counted, because a long rollout shows its progress.
@@ -101,7 +114,7 @@ var _ = Describe("The requests that Portico makes", Serial, func() {
 		for _, kind := range []string{"kubernetesapplicationresources", "deployments", "replicasets", "kubernetesapplications"} {
 			delete(counts, "patch "+kind+"/status")
 		}
-		Expect(counts).To(Equal(map[string]int{"create kubernetesapplicationresources": 2 * pairs, "create events": 2 * pairs}))
+		Expect(counts).To(Equal(map[string]int{"create kubernetesapplicationresources": 2 * pairs, "create events": 2 * pairs}), "%s", describeCreates(onHub))
 
 		By("writing few statuses")
 		Expect(mostStatuses(onHub, "kubernetesapplicationresources", "-deployment")).To(BeNumerically("<=", 2), "of the resource of a Deployment")
