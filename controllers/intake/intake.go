@@ -70,6 +70,9 @@ type memory struct {
 	// orphaning lists the owners that are deleted with --cascade=orphan. An owner that
 	// still has the finalizer is seen again after a restart.
 	orphaning reconciler.OrphaningOwners
+	// created has the UIDs of the objects whose resource was created a moment ago, so that
+	// the cache may not have it yet. After a restart the cache has it.
+	created created
 }
 
 // backoff grows while an object that returns to the hub is not ready there.
@@ -84,7 +87,7 @@ func newController(hub client.Client, live client.Reader, kind kinds.Kind, recor
 	return &Controller{
 		hub: hub, live: live, writer: writer,
 		replicaSets: replicaSets{hub: hub, live: live, writer: writer}, pods: pods{live: live, writer: writer},
-		kind: kind, recorder: recorder, memory: memory{returnBackoff: newBackoff()},
+		kind: kind, recorder: recorder, memory: memory{returnBackoff: newBackoff(), created: newCreated()},
 	}
 }
 
@@ -277,7 +280,7 @@ func (c *Controller) ensureResource(ctx context.Context, s *scope) error {
 	err := c.hub.Get(ctx, client.ObjectKeyFromObject(s.desired), current)
 	if apierrors.IsNotFound(err) {
 		s.resource = s.desired
-		return c.writer.Create(ctx, s.desired, "projecting its native object")
+		return c.created.createOnce(ctx, c.writer, s.native.GetUID(), s.desired)
 	}
 	if err != nil {
 		return fmt.Errorf("reading resource %s: %w", client.ObjectKeyFromObject(s.desired), err)

@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +21,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 )
@@ -148,5 +151,33 @@ func TestUsersOfServiceAccount(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"list " + serviceAccountIndex, "list " + serviceAccountIndex}, requests.Sent); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// TestCreateOnce reconciles an object twice before the cache has its resource.
+func TestCreateOnce(t *testing.T) {
+	scheme := reconcilertest.Scheme(t, clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1alpha2.AddToScheme)
+	creates := 0
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(reconcilertest.Before(func(request reconcilertest.Request) error {
+		if _, isResource := request.Object.(*v1alpha1.KubernetesApplicationResource); !isResource {
+			return nil
+		}
+		if request.Verb == "create" {
+			creates++
+		}
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "kubernetesapplicationresources"}, request.Key.Name) // the cache is behind
+	})).Build()
+	c := newController(hub, hub, kinds.Deployment{}, events.NewFakeRecorder(100))
+	s := &scope{native: remote(), desired: resourceOf("web", "")}
+	c.created.recent.Set(s.native.GetUID(), nil, maxCacheLag)
+	if err := c.ensureResource(t.Context(), s); creates != 0 || err == nil || !reconciler.IsEnd(err) {
+		t.Errorf("%d creations, error %v; the resource was created a moment ago", creates, err)
+	}
+	s.native.SetUID("another")
+	if err := c.ensureResource(t.Context(), s); creates != 1 || !apierrors.IsNotFound(err) {
+		t.Errorf("%d creations, error %v; another object has no resource", creates, err)
+	}
+	if _, found := c.created.recent.Get(s.native.GetUID()); found {
+		t.Error("a failed creation is not repeated")
 	}
 }

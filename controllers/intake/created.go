@@ -1,0 +1,37 @@
+package intake
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/portico-io/portico/controllers/reconciler"
+)
+
+// cacheLag is the time after which the cache has a write of this process. On a busy
+// machine it takes up to maxCacheLag.
+const (
+	cacheLag    = 20 * time.Millisecond
+	maxCacheLag = time.Second
+)
+
+// created has the UIDs of native objects.
+type created struct{ recent *cache.Expiring }
+
+func newCreated() created { return created{recent: cache.NewExpiring()} }
+
+// createOnce creates the resource of the native object with a UID. If this process created
+// it a moment ago, it requeues: the cache does not have it yet.
+func (c created) createOnce(ctx context.Context, writer reconciler.Writer, native types.UID, resource client.Object) error {
+	if _, found := c.recent.Get(native); found {
+		return reconciler.RequeueAfter(cacheLag)
+	}
+	if err := writer.Create(ctx, resource, "projecting its native object"); err != nil {
+		return err
+	}
+	c.recent.Set(native, nil, maxCacheLag)
+	return nil
+}
