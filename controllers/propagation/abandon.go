@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/portico-io/portico/controllers/propagation/plan"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +15,8 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
@@ -28,13 +26,13 @@ import (
 // connect connects to a target on which the object is to be deleted or released. If the
 // target is unreachable and the resource has the release annotation, the object is
 // abandoned instead.
-func (c *remover) connect(ctx context.Context, s *scope) error {
+func (c *remover) connect(ctx context.Context, s *scope.Scope) error {
 	err := c.connector.connect(ctx, s)
-	if !errors.Is(err, reconciler.ErrDone) || s.resource.DeletionTimestamp == nil || !policies.HasReleaseAnnotation(s.resource) ||
-		!controllerutil.ContainsFinalizer(s.resource, v1alpha1.PropagationFinalizer) {
+	if !errors.Is(err, reconciler.ErrDone) || s.Resource.DeletionTimestamp == nil || !policies.HasReleaseAnnotation(s.Resource) ||
+		!controllerutil.ContainsFinalizer(s.Resource, v1alpha1.PropagationFinalizer) {
 		return err
 	}
-	unreachable, failed := c.isUnreachable(ctx, s.target)
+	unreachable, failed := c.isUnreachable(ctx, s.Target)
 	if failed != nil {
 		return failed
 	}
@@ -64,8 +62,8 @@ func (c *remover) isUnreachable(ctx context.Context, target types.NamespacedName
 // abandonObject removes the reference of a deleted resource to an unreachable target,
 // and records the object that remains there. The object keeps its marks: by them a new
 // resource of the same name owns it again.
-func (c *remover) abandonObject(ctx context.Context, s *scope) error {
-	object := policies.RemoteObjectName(s.resource)
+func (c *remover) abandonObject(ctx context.Context, s *scope.Scope) error {
+	object := policies.RemoteObjectName(s.Resource)
 	target, err := c.recordLeftBehind(ctx, s, object)
 	if err != nil {
 		return err
@@ -73,52 +71,35 @@ func (c *remover) abandonObject(ctx context.Context, s *scope) error {
 	if err := c.leaveShared(ctx, s); err != nil {
 		return err
 	}
-	before := s.resource.DeepCopy()
-	if plan.RefersTo(s.resource.Spec.TargetRef, s.target) {
-		s.resource.Spec.TargetRef = nil
+	before := s.Resource.DeepCopy()
+	if plan.RefersTo(s.Resource.Spec.TargetRef, s.Target) {
+		s.Resource.Spec.TargetRef = nil
 	}
-	if plan.RefersTo(s.resource.Spec.LeavingTargetRef, s.target) {
-		s.resource.Spec.LeavingTargetRef = nil
+	if plan.RefersTo(s.Resource.Spec.LeavingTargetRef, s.Target) {
+		s.Resource.Spec.LeavingTargetRef = nil
 	}
-	if len(policies.TargetsOf(s.resource)) == 0 {
-		controllerutil.RemoveFinalizer(s.resource, v1alpha1.PropagationFinalizer)
+	if len(policies.TargetsOf(s.Resource)) == 0 {
+		controllerutil.RemoveFinalizer(s.Resource, v1alpha1.PropagationFinalizer)
 	}
-	wrote, err := c.writer.Patch(ctx, before, s.resource, "abandoning the object of")
+	wrote, err := c.writer.Patch(ctx, before, s.Resource, "abandoning the object of")
 	if err != nil {
 		return err
 	}
-	s.skipStatus = true
+	s.SkipStatus = true
 	if !wrote {
 		return reconciler.ErrDone // the resource is gone
 	}
-	if s.hasCopies() {
+	if s.HasCopies() {
 		object += ", with the copies of its Secrets and ConfigMaps,"
 	}
 	log.FromContext(ctx).V(1).Info("Abandoned object on unreachable target", "object", object, "reason", "the resource is being deleted, and has the release annotation")
 	abandoned := events.Event{Warning: true, Reason: v1alpha1.EventGivenUp,
-		Note: fmt.Sprintf("%s remains on target %s, which is unreachable, and Portico no longer manages it", object, s.target.Name)}
-	s.events = append(s.events, abandoned)
+		Note: fmt.Sprintf("%s remains on target %s, which is unreachable, and Portico no longer manages it", object, s.Target.Name)}
+	s.Events = append(s.Events, abandoned)
 	if target != nil {
 		events.Emit(c.recorder, target, "Release", abandoned)
 	}
 	return reconciler.ErrDone
-}
-
-// waitForTargetToDelete reports that a deletion waits for the target. For an
-// unreachable target, which may never return, the message names the alternative.
-func (s *scope) waitForTargetToDelete() {
-	purpose := "to delete"
-	if orphansObject(s.resource) {
-		purpose = "to remove Portico's marks from"
-	}
-	message := fmt.Sprintf("waiting for target %s, %s %s there", s.target.Name, purpose, policies.RemoteObjectName(s.resource))
-	if !meta.IsStatusConditionFalse(s.resource.Status.Conditions, v1alpha1.TargetReachable) { // the target is probed in a moment
-		s.resource.Status.State = v1alpha1.StateDeleting
-		s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing, message)
-		return
-	}
-	s.reportDeletionWait(fmt.Sprintf("%s; if the target never returns, release the object: kubectl annotate kubernetesapplicationresource %s %s=true",
-		message, s.resource.Name, v1alpha1.ReleaseAnnotation))
 }
 
 // maxLeftObjects bounds the list in the status of a target.
@@ -126,16 +107,16 @@ const maxLeftObjects = 50
 
 // recordLeftBehind lists an object in the status of its target. It returns nil if the
 // target is not published any more.
-func (c *remover) recordLeftBehind(ctx context.Context, s *scope, object string) (*v1alpha1.KubernetesTarget, error) {
+func (c *remover) recordLeftBehind(ctx context.Context, s *scope.Scope, object string) (*v1alpha1.KubernetesTarget, error) {
 	target := &v1alpha1.KubernetesTarget{}
-	if err := c.live.Get(ctx, s.target, target); err != nil {
+	if err := c.live.Get(ctx, s.Target, target); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil //nolint:nilnil // nil stands for a target that does not exist
 		}
-		return nil, fmt.Errorf("reading target %s: %w", s.target, err)
+		return nil, fmt.Errorf("reading target %s: %w", s.Target, err)
 	}
 	before := target.DeepCopy()
-	target.Status.LeftBehind = appendLeftObject(target.Status.LeftBehind, v1alpha1.OrphanedObject{Object: object, Resource: s.resource.Name, Time: metav1.Now()})
+	target.Status.LeftBehind = appendLeftObject(target.Status.LeftBehind, v1alpha1.OrphanedObject{Object: object, Resource: s.Resource.Name, Time: metav1.Now()})
 	if _, err := c.writer.PatchStatus(ctx, before, target); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/portico-io/portico/controllers/events"
 	"github.com/portico-io/portico/controllers/fence"
 	"github.com/portico-io/portico/controllers/propagation/plan"
-	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -30,54 +30,54 @@ type connector struct {
 
 // connect finds the connection to the target, and the target's cache of the object's
 // kind.
-func (c *connector) connect(ctx context.Context, s *scope) error {
-	connection, err := c.clusters.Get(s.target)
+func (c *connector) connect(ctx context.Context, s *scope.Scope) error {
+	connection, err := c.clusters.Get(s.Target)
 	var problem *clusters.Problem
 	switch {
 	case errors.Is(err, clusters.ErrUnknown):
 		return c.reportUnknownTarget(ctx, s)
 	case errors.As(err, &problem):
-		s.setCondition(v1alpha1.TargetReachable, metav1.ConditionFalse, problem.Reason, fmt.Sprintf("target %s %s", s.target.Name, problem.Message))
-		return s.waitForTarget()
+		s.SetCondition(v1alpha1.TargetReachable, metav1.ConditionFalse, problem.Reason, fmt.Sprintf("target %s %s", s.Target.Name, problem.Message))
+		return s.WaitForTarget()
 	case err != nil:
 		return err
 	}
 	state := connection.State()
 	if state.Reachable != metav1.ConditionUnknown { // an unknown state does not replace a known one
-		meta.SetStatusCondition(&s.resource.Status.Conditions, state.Condition(s.target.Name, s.resource.Generation))
+		meta.SetStatusCondition(&s.Resource.Status.Conditions, state.Condition(s.Target.Name, s.Resource.Generation))
 	}
 	if !state.IsReachable() {
-		return s.waitForTarget()
+		return s.WaitForTarget()
 	}
 	if f := connection.Fence(); f != nil && f.State == fence.Pending {
-		return s.waitForTarget()
+		return s.WaitForTarget()
 	}
-	s.connection = connection
+	s.Connection = connection
 	return c.findReader(ctx, s)
 }
 
 // findReader finds the target's cache of the object's kind.
-func (c *connector) findReader(ctx context.Context, s *scope) error {
+func (c *connector) findReader(ctx context.Context, s *scope.Scope) error {
 	reader, synced, err := c.informer(s)
 	switch {
-	case meta.IsNoMatchError(err) && s.isRemoval():
+	case meta.IsNoMatchError(err) && s.IsRemoval():
 		c.recordKindGone(s)
 		return nil
 	case meta.IsNoMatchError(err):
 		if wait := c.waitForDefinition(ctx, s); wait != nil {
 			return wait
 		}
-		return s.waitForKind(err)
+		return s.WaitForKind(err)
 	case clusters.IsUnreachable(err):
-		return s.probeIfUnreachable(err)
+		return s.ProbeIfUnreachable(err)
 	case apierrors.IsForbidden(err):
-		return s.reportRefusal(err)
+		return s.ReportRefusal(err)
 	case err != nil:
 		return err
 	case !synced:
-		return s.waitForTarget()
+		return s.WaitForTarget()
 	}
-	s.reader = reader
+	s.Reader = reader
 	return nil
 }
 
@@ -85,112 +85,93 @@ func (c *connector) findReader(ctx context.Context, s *scope) error {
 // kind, the next request is sent only when the target may have it. An object that is to
 // be deleted or released may exist although the target dropped its version: then
 // another served version is used.
-func (c *connector) informer(s *scope) (clusters.Reader, bool, error) {
-	gvk := s.desired.GroupVersionKind()
-	if !s.isRemoval() {
-		if err := s.connection.MissingKind(gvk); err != nil {
+func (c *connector) informer(s *scope.Scope) (clusters.Reader, bool, error) {
+	gvk := s.Desired.GroupVersionKind()
+	if !s.IsRemoval() {
+		if err := s.Connection.MissingKind(gvk); err != nil {
 			return nil, false, err
 		}
-		return s.connection.Informer(gvk)
+		return s.Connection.Informer(gvk)
 	}
-	if !s.connection.IsVersionDropped(gvk) {
-		if reader, synced, err := s.connection.Informer(gvk); !meta.IsNoMatchError(err) {
+	if !s.Connection.IsVersionDropped(gvk) {
+		if reader, synced, err := s.Connection.Informer(gvk); !meta.IsNoMatchError(err) {
 			return reader, synced, err
 		}
 	}
-	served, err := s.connection.Served(gvk)
+	served, err := s.Connection.Served(gvk)
 	if err != nil {
 		return nil, false, err
 	}
-	s.desired.SetGroupVersionKind(served)
-	return s.connection.Informer(served)
+	s.Desired.SetGroupVersionKind(served)
+	return s.Connection.Informer(served)
 }
 
 // recordKindGone records that the object was deleted with its kind, and reports it on
 // the resource and on the native object.
-func (c *connector) recordKindGone(s *scope) {
-	s.kindGone = true
+func (c *connector) recordKindGone(s *scope.Scope) {
+	s.KindGone = true
 	gone := events.Event{Warning: true, Reason: v1alpha1.EventKindGone, Note: fmt.Sprintf(
 		"target %s no longer serves kind %s of group %s in any version; %s was deleted with its kind",
-		s.target.Name, s.desired.GetKind(), s.desired.GroupVersionKind().Group, policies.RemoteObjectName(s.resource))}
-	s.events = append(s.events, gone)
-	if s.resource.DeletionTimestamp == nil && events.Regarding(s.resource) != client.Object(s.resource) {
-		events.Emit(c.recorder, s.resource, "Propagate", gone)
+		s.Target.Name, s.Desired.GetKind(), s.Desired.GroupVersionKind().Group, policies.RemoteObjectName(s.Resource))}
+	s.Events = append(s.Events, gone)
+	if s.Resource.DeletionTimestamp == nil && events.Regarding(s.Resource) != client.Object(s.Resource) {
+		events.Emit(c.recorder, s.Resource, "Propagate", gone)
 	}
 }
 
 // reportUnknownTarget reports that a target is not published. A published target may be
 // unknown because this process has not connected to it yet.
-func (c *connector) reportUnknownTarget(ctx context.Context, s *scope) error {
-	err := c.hub.Get(ctx, s.target, &v1alpha1.KubernetesTarget{})
+func (c *connector) reportUnknownTarget(ctx context.Context, s *scope.Scope) error {
+	err := c.hub.Get(ctx, s.Target, &v1alpha1.KubernetesTarget{})
 	switch {
 	case apierrors.IsNotFound(err):
-		s.setCondition(v1alpha1.TargetReachable, metav1.ConditionFalse, v1alpha1.ReasonTargetMissing,
-			fmt.Sprintf("target %s is not published: there is no such KubernetesTarget", s.target.Name))
+		s.SetCondition(v1alpha1.TargetReachable, metav1.ConditionFalse, v1alpha1.ReasonTargetMissing,
+			fmt.Sprintf("target %s is not published: there is no such KubernetesTarget", s.Target.Name))
 	case err != nil:
-		return fmt.Errorf("reading target %s: %w", s.target.Name, err)
+		return fmt.Errorf("reading target %s: %w", s.Target.Name, err)
 	}
-	return s.waitForTarget()
-}
-
-// waitForTarget ends the reconcile. The next event of the target enqueues each resource
-// on it. The last observed status remains.
-func (s *scope) waitForTarget() error {
-	if s.resource.DeletionTimestamp != nil {
-		s.waitForTargetToDelete()
-		return reconciler.ErrDone
-	}
-	if s.resource.Status.State == "" {
-		s.resource.Status.State = v1alpha1.StateScheduled
-	}
-	if meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Synced) == nil {
-		s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, "waiting for target "+s.target.Name)
-	}
-	if meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Ready) == nil {
-		s.setCondition(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonProgressing, "waiting for target "+s.target.Name)
-	}
-	return reconciler.ErrDone
+	return s.WaitForTarget()
 }
 
 // readObject reads the object on the target. The cache holds only objects with the
 // label of this hub, and may be behind, so an object that is not in the cache is read
 // from the target, unless the resource is new.
-func (c *connector) readObject(ctx context.Context, s *scope) error {
-	if s.kindGone {
-		s.state = plan.Absent
+func (c *connector) readObject(ctx context.Context, s *scope.Scope) error {
+	if s.KindGone {
+		s.State = plan.Absent
 		return nil
 	}
 	observed := &unstructured.Unstructured{}
-	observed.SetGroupVersionKind(s.desired.GroupVersionKind())
-	key := client.ObjectKeyFromObject(s.desired)
+	observed.SetGroupVersionKind(s.Desired.GroupVersionKind())
+	key := client.ObjectKeyFromObject(s.Desired)
 	if key.Namespace == "" {
-		if namespaced, err := s.connection.Client().IsObjectNamespaced(observed); err != nil {
-			return s.probeIfUnreachable(fmt.Errorf("looking up %s: %w", s.desired.GetKind(), err))
+		if namespaced, err := s.Connection.Client().IsObjectNamespaced(observed); err != nil {
+			return s.ProbeIfUnreachable(fmt.Errorf("looking up %s: %w", s.Desired.GetKind(), err))
 		} else if namespaced {
 			key.Namespace = metav1.NamespaceDefault
-			s.desired.SetNamespace(key.Namespace)
+			s.Desired.SetNamespace(key.Namespace)
 		}
 	}
-	err := s.reader.Get(ctx, key, observed)
+	err := s.Reader.Get(ctx, key, observed)
 	if apierrors.IsNotFound(err) && !c.isNew(s) {
-		err = s.callTarget(ctx, func(ctx context.Context) error { return s.connection.Client().Get(ctx, key, observed) })
+		err = s.CallTarget(ctx, func(ctx context.Context) error { return s.Connection.Client().Get(ctx, key, observed) })
 	}
-	if s.isRemoval() {
-		if wait := s.retryOtherVersion(err, observed); wait != nil {
+	if s.IsRemoval() {
+		if wait := s.RetryOtherVersion(err, observed); wait != nil {
 			return wait
 		}
 	}
 	switch {
 	case apierrors.IsNotFound(err):
 	case apierrors.IsForbidden(err):
-		return s.reportRefusal(err)
+		return s.ReportRefusal(err)
 	case err != nil:
-		return s.probeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.desired.GetKind(), s.target.Name, err))
+		return s.ProbeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.Desired.GetKind(), s.Target.Name, err))
 	default:
-		s.observed = observed
+		s.Observed = observed
 	}
-	kinds.Retain(s.desired, s.observed)
-	s.state = plan.StateOf(s.desired, s.observed, s.resource, c.options.HubID)
+	kinds.Retain(s.Desired, s.Observed)
+	s.State = plan.StateOf(s.Desired, s.Observed, s.Resource, c.options.HubID)
 	return nil
 }
 
@@ -198,11 +179,11 @@ func (c *connector) readObject(ctx context.Context, s *scope) error {
 // the object was not applied yet. If the target has an object of that name, the apply
 // fails with a conflict, and the next reconcile reads the object. An object with copies is
 // always read: the copies are sent first, and not for an object of another owner.
-func (c *connector) isNew(s *scope) bool {
-	if s.isRemoval() || s.content != nil || len(s.dependencies) > 0 {
+func (c *connector) isNew(s *scope.Scope) bool {
+	if s.IsRemoval() || s.Content != nil || len(s.Dependencies) > 0 {
 		return false
 	}
-	last := c.memory.Writes.Get(s.resource.UID)
-	state, _ := plan.Expected(s.desired, s.resource, s.target.Name)
+	last := c.memory.Writes.Get(s.Resource.UID)
+	state, _ := plan.Expected(s.Desired, s.Resource, s.Target.Name)
 	return state == plan.Absent && last.Target == "" && !last.Exists
 }

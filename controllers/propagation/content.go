@@ -6,39 +6,40 @@ import (
 
 	"github.com/portico-io/portico/controllers/propagation/memory"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
 
 // fillContent puts the content of a Secret or ConfigMap into the desired object, unless
 // the target has that content.
-func (c *applier) fillContent(ctx context.Context, s *scope) error {
-	if s.content == nil || s.state == plan.Foreign || s.state == plan.NativeObject {
+func (c *applier) fillContent(ctx context.Context, s *scope.Scope) error {
+	if s.Content == nil || s.State == plan.Foreign || s.State == plan.NativeObject {
 		return nil
 	}
-	if s.observed != nil && memory.IsOlder(s.observed.GetResourceVersion(), c.memory.Writes.GetOn(s.target, s.resource.UID).ResourceVersion) {
+	if s.Observed != nil && memory.IsOlder(s.Observed.GetResourceVersion(), c.memory.Writes.GetOn(s.Target, s.Resource.UID).ResourceVersion) {
 		return reconciler.ErrDone // the cache does not have our last apply yet, which would be counted twice
 	}
-	if err := s.setContentRevision(); err != nil {
+	if err := s.SetContentRevision(); err != nil {
 		return err
 	}
-	s.state = plan.StateOf(s.desired, s.observed, s.resource, c.options.HubID)
-	uid := policies.ContentOwner(s.resource).UID
-	if s.state == plan.InSync && plan.ContentDigest(uid, plan.CopiedFields(s.observed)) == s.content.Digest {
+	s.State = plan.StateOf(s.Desired, s.Observed, s.Resource, c.options.HubID)
+	uid := policies.ContentOwner(s.Resource).UID
+	if s.State == plan.InSync && plan.ContentDigest(uid, plan.CopiedFields(s.Observed)) == s.Content.Digest {
 		return nil
 	}
-	if s.content.Content == nil {
-		if err := c.sources.readContent(ctx, s, s.content); err != nil {
+	if s.Content.Content == nil {
+		if err := c.sources.readContent(ctx, s, s.Content); err != nil {
 			return err
 		}
-		if s.content.Withheld != "" {
+		if s.Content.Withheld != "" {
 			return reconciler.ErrDone // the cache does not have the change yet
 		}
-		if err := s.setContentRevision(); err != nil {
+		if err := s.SetContentRevision(); err != nil {
 			return err
 		}
 	}
-	maps.Copy(s.desired.Object, s.content.Content)
-	s.state = plan.StateOf(s.desired, s.observed, s.resource, c.options.HubID)
+	maps.Copy(s.Desired.Object, s.Content.Content)
+	s.State = plan.StateOf(s.Desired, s.Observed, s.Resource, c.options.HubID)
 	return nil
 }

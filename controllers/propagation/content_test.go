@@ -5,19 +5,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/portico-io/portico/controllers/propagation/plan"
-	"github.com/portico-io/portico/controllers/reconciler"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 )
@@ -61,43 +59,43 @@ func TestResolveContent(t *testing.T) {
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.hub...).
 				WithIndex(&v1alpha1.KubernetesTarget{}, policies.ConnectionSecretIndex, func(o client.Object) []string { return policies.ConnectionSecretKeys(o) }).Build()
 			c := newController(base{hub: hub, live: hub, options: Options{HubID: testHub}}, nil)
-			s := &scope{resource: contentResource(t), state: plan.Absent}
+			s := &scope.Scope{Resource: contentResource(t), State: plan.Absent}
 			if err := c.buildDesired(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			before := plan.DigestOf(s.desired)
+			before := plan.DigestOf(s.Desired)
 			err := c.sources.resolveContent(t.Context(), s)
-			if _, early := s.desired.Object["data"]; early {
+			if _, early := s.Desired.Object["data"]; early {
 				t.Error("the data was written to the wrong place")
 			}
 			if !tc.sent {
-				synced := meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Synced)
-				if !errors.Is(err, reconciler.ErrDone) || s.content != nil || synced == nil || synced.Reason != tc.why {
+				synced := meta.FindStatusCondition(s.Resource.Status.Conditions, v1alpha1.Synced)
+				if !errors.Is(err, reconciler.ErrDone) || s.Content != nil || synced == nil || synced.Reason != tc.why {
 					t.Errorf("%s\nended with %v, and says %v", tc.reason, err, synced)
 				}
 				return
 			}
-			if err != nil || s.content == nil {
+			if err != nil || s.Content == nil {
 				t.Fatalf("%s\nended with %v", tc.reason, err)
 			}
 			if err := c.applier.fillContent(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			if revision, digest := plan.ContentRevisionOf(s.desired); revision != 1 || digest != s.content.Digest || plan.DigestOf(s.desired) == before {
+			if revision, digest := plan.ContentRevisionOf(s.Desired); revision != 1 || digest != s.Content.Digest || plan.DigestOf(s.Desired) == before {
 				t.Errorf("%s\nsigned as revision %d, %s", tc.reason, revision, digest)
 			}
-			if diff := cmp.Diff(map[string]any{"a": "Yg=="}, s.desired.Object["data"]); diff != "" {
+			if diff := cmp.Diff(map[string]any{"a": "Yg=="}, s.Desired.Object["data"]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 
 			// If the target has the content, the content is not read again.
-			second := &scope{resource: contentResource(t), observed: s.desired, state: plan.InSync}
+			second := &scope.Scope{Resource: contentResource(t), Observed: s.Desired, State: plan.InSync}
 			if err := c.buildDesired(t.Context(), second); err != nil {
 				t.Fatal(err)
 			}
 			c.live = nil
-			if err := errors.Join(c.sources.resolveContent(t.Context(), second), c.applier.fillContent(t.Context(), second)); err != nil || plan.DigestOf(second.desired) != plan.DigestOf(s.desired) {
-				t.Errorf("an unchanged object: error %v, and another digest: %t", err, plan.DigestOf(second.desired) != plan.DigestOf(s.desired))
+			if err := errors.Join(c.sources.resolveContent(t.Context(), second), c.applier.fillContent(t.Context(), second)); err != nil || plan.DigestOf(second.Desired) != plan.DigestOf(s.Desired) {
+				t.Errorf("an unchanged object: error %v, and another digest: %t", err, plan.DigestOf(second.Desired) != plan.DigestOf(s.Desired))
 			}
 		})
 	}
@@ -125,13 +123,13 @@ func TestSetContentRevision(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{resource: contentResource(t), observed: tc.observed, content: &plan.Dependency{Digest: "same"}}
-			s.resource.Status.ContentRevision = tc.reported
+			s := &scope.Scope{Resource: contentResource(t), Observed: tc.observed, Content: &plan.Dependency{Digest: "same"}}
+			s.Resource.Status.ContentRevision = tc.reported
 			if err := (&base{}).buildDesired(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.setContentRevision(); err != nil || s.revision != tc.want {
-				t.Errorf("%s\nwant %d, got %d, %v", tc.reason, tc.want, s.revision, err)
+			if err := s.SetContentRevision(); err != nil || s.Revision != tc.want {
+				t.Errorf("%s\nwant %d, got %d, %v", tc.reason, tc.want, s.Revision, err)
 			}
 		})
 	}

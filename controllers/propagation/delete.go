@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,8 +16,8 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
-	"github.com/portico-io/portico/controllers/events"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
@@ -33,16 +32,16 @@ type remover struct {
 
 // withdrawObject deletes the object from the target, and removes the finalizer of the
 // resource once the object is gone.
-func (c *remover) withdrawObject(ctx context.Context, s *scope) error {
-	if !controllerutil.ContainsFinalizer(s.resource, v1alpha1.PropagationFinalizer) {
+func (c *remover) withdrawObject(ctx context.Context, s *scope.Scope) error {
+	if !controllerutil.ContainsFinalizer(s.Resource, v1alpha1.PropagationFinalizer) {
 		return reconciler.ErrDone
 	}
-	if !s.state.Owned() {
+	if !s.State.Owned() {
 		return c.finishDeletion(ctx, s)
 	}
-	s.resource.Status.State = v1alpha1.StateDeleting
-	if _, errs := policies.DeletionPolicyOf(s.resource); len(errs) > 0 { // admission was unavailable
-		s.reportDeletionWait(fmt.Sprintf("%s %s is not deleted on target %s until this is corrected: %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name, errs.ToAggregate()))
+	s.Resource.Status.State = v1alpha1.StateDeleting
+	if _, errs := policies.DeletionPolicyOf(s.Resource); len(errs) > 0 { // admission was unavailable
+		s.ReportDeletionWait(fmt.Sprintf("%s %s is not deleted on target %s until this is corrected: %s", s.Desired.GetKind(), s.Desired.GetName(), s.Target.Name, errs.ToAggregate()))
 		return reconciler.ErrDone
 	}
 	if left, err := c.leaveToSuccessor(ctx, s); err != nil {
@@ -60,10 +59,10 @@ func (c *remover) withdrawObject(ctx context.Context, s *scope) error {
 	} else if kept {
 		return c.finishDeletion(ctx, s)
 	}
-	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing,
-		fmt.Sprintf("%s %s is being deleted on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
-	if finalizers := foreignFinalizers(s.observed); finalizers != "" && s.observed.GetDeletionTimestamp() != nil {
-		s.reportDeletionWait(fmt.Sprintf("%s %s is being deleted on target %s, and is kept there by finalizers: %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name, finalizers))
+	s.SetCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing,
+		fmt.Sprintf("%s %s is being deleted on target %s", s.Desired.GetKind(), s.Desired.GetName(), s.Target.Name))
+	if finalizers := foreignFinalizers(s.Observed); finalizers != "" && s.Observed.GetDeletionTimestamp() != nil {
+		s.ReportDeletionWait(fmt.Sprintf("%s %s is being deleted on target %s, and is kept there by finalizers: %s", s.Desired.GetKind(), s.Desired.GetName(), s.Target.Name, finalizers))
 	}
 	gone, err := c.deleteObject(ctx, s)
 	if err != nil {
@@ -75,19 +74,6 @@ func (c *remover) withdrawObject(ctx context.Context, s *scope) error {
 	return reconciler.ErrDone
 }
 
-// reportDeletionWait reports the reason why a deletion waits, with one event.
-func (s *scope) reportDeletionWait(message string) {
-	if s.skipStatus { // the queue of the other target reports it
-		return
-	}
-	was := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.Synced)
-	if was == nil || was.Message != message {
-		s.events = append(s.events, events.Event{Warning: true, Reason: v1alpha1.EventWaiting, Note: message})
-	}
-	s.resource.Status.State = v1alpha1.StateDeleting
-	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonWithdrawing, message)
-}
-
 // foreignFinalizers lists the finalizers that others set on an object.
 func foreignFinalizers(object *unstructured.Unstructured) string {
 	return strings.Join(slices.DeleteFunc(object.GetFinalizers(), func(name string) bool {
@@ -97,20 +83,20 @@ func foreignFinalizers(object *unstructured.Unstructured) string {
 
 // deleteObject deletes the object from the target. It tells whether the object was
 // deleted or replaced before.
-func (c *remover) deleteObject(ctx context.Context, s *scope) (gone bool, err error) {
-	if s.observed.GetDeletionTimestamp() != nil {
+func (c *remover) deleteObject(ctx context.Context, s *scope.Scope) (gone bool, err error) {
+	if s.Observed.GetDeletionTimestamp() != nil {
 		return false, nil // the watch reports the end of the deletion
 	}
-	policy, err := c.propagationPolicy(ctx, s.resource)
+	policy, err := c.propagationPolicy(ctx, s.Resource)
 	if err != nil {
 		return false, err
 	}
-	err = s.deleteOnTarget(ctx, s.observed, "the resource is being deleted, or moves", client.PropagationPolicy(policy))
-	if wait := s.retryOtherVersion(err, s.observed); wait != nil {
+	err = s.DeleteOnTarget(ctx, s.Observed, "the resource is being deleted, or moves", client.PropagationPolicy(policy))
+	if wait := s.RetryOtherVersion(err, s.Observed); wait != nil {
 		return false, wait
 	}
 	if err != nil && !isGone(err) {
-		return false, s.probeIfUnreachable(fmt.Errorf("deleting %s on target %s: %w", s.desired.GetKind(), s.target.Name, err))
+		return false, s.ProbeIfUnreachable(fmt.Errorf("deleting %s on target %s: %w", s.Desired.GetKind(), s.Target.Name, err))
 	}
 	return err != nil, nil
 }
@@ -147,8 +133,8 @@ func (c *remover) propagationPolicy(ctx context.Context, resource *v1alpha1.Kube
 }
 
 // cleanUpCopies deletes the copies, or releases them together with the object.
-func (c *remover) cleanUpCopies(ctx context.Context, s *scope) error {
-	if orphansObject(s.resource) {
+func (c *remover) cleanUpCopies(ctx context.Context, s *scope.Scope) error {
+	if scope.OrphansObject(s.Resource) {
 		return c.copies.forEach(ctx, s, c.unmarkObject)
 	}
 	return c.copies.forEach(ctx, s, c.copies.delete)
@@ -156,15 +142,15 @@ func (c *remover) cleanUpCopies(ctx context.Context, s *scope) error {
 
 // finishDeletion deletes the copies, and then removes the finalizer. The finalizer of a
 // resource that leaves another target remains until its object is gone there as well.
-func (c *remover) finishDeletion(ctx context.Context, s *scope) error {
+func (c *remover) finishDeletion(ctx context.Context, s *scope.Scope) error {
 	if err := c.cleanUpCopies(ctx, s); err != nil {
 		return err
 	}
-	if s.resource.Spec.LeavingTargetRef != nil {
+	if s.Resource.Spec.LeavingTargetRef != nil {
 		return reconciler.ErrDone
 	}
-	s.skipStatus = true
-	if err := c.writer.RemoveFinalizer(ctx, s.resource, v1alpha1.PropagationFinalizer); err != nil {
+	s.SkipStatus = true
+	if err := c.writer.RemoveFinalizer(ctx, s.Resource, v1alpha1.PropagationFinalizer); err != nil {
 		return err
 	}
 	return reconciler.ErrDone
@@ -172,31 +158,31 @@ func (c *remover) finishDeletion(ctx context.Context, s *scope) error {
 
 // unmarkObject removes Portico's labels, annotations and field ownership from an object.
 // It reads the object from the target, because caches do not hold managed fields.
-func (c *remover) unmarkObject(ctx context.Context, s *scope, object *unstructured.Unstructured) error {
+func (c *remover) unmarkObject(ctx context.Context, s *scope.Scope, object *unstructured.Unstructured) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
-	err := s.callTarget(ctx, func(ctx context.Context) error {
-		return s.connection.Client().Get(ctx, client.ObjectKeyFromObject(object), live)
+	err := s.CallTarget(ctx, func(ctx context.Context) error {
+		return s.Connection.Client().Get(ctx, client.ObjectKeyFromObject(object), live)
 	})
-	if wait := s.retryOtherVersion(err, live); wait != nil {
+	if wait := s.RetryOtherVersion(err, live); wait != nil {
 		return wait
 	}
 	if err != nil {
-		return s.probeIfUnreachable(client.IgnoreNotFound(err))
+		return s.ProbeIfUnreachable(client.IgnoreNotFound(err))
 	}
 	before := live.DeepCopy()
 	plan.Unmark(live)
-	err = s.callTarget(ctx, func(ctx context.Context) error {
-		return s.connection.Client().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err = s.CallTarget(ctx, func(ctx context.Context) error {
+		return s.Connection.Client().Patch(ctx, live, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
-	if wait := s.retryOtherVersion(err, live); wait != nil {
+	if wait := s.RetryOtherVersion(err, live); wait != nil {
 		return wait
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return s.probeIfUnreachable(fmt.Errorf("releasing %s on target %s: %w", object.GetKind(), s.target.Name, err))
+		return s.ProbeIfUnreachable(fmt.Errorf("releasing %s on target %s: %w", object.GetKind(), s.Target.Name, err))
 	}
 	if err == nil {
-		s.logWrite(ctx, "Released object on target", object, "reason", "the object remains without Portico's marks")
+		s.LogWrite(ctx, "Released object on target", object, "reason", "the object remains without Portico's marks")
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
@@ -73,16 +74,16 @@ func TestOrphansObject(t *testing.T) {
 		"Templated": {nil, owner, false},
 	} {
 		resource := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels, OwnerReferences: tc.owners}}
-		if got := orphansObject(resource); got != tc.want {
+		if got := scope.OrphansObject(resource); got != tc.want {
 			t.Errorf("%s: orphaned = %t, want %t", name, got, tc.want)
 		}
 		resource.Annotations = map[string]string{v1alpha1.DeletionAnnotation: string(v1alpha1.DeletionOrphan)}
-		if got := orphansObject(resource); got != tc.want {
+		if got := scope.OrphansObject(resource); got != tc.want {
 			t.Errorf("%s: the object is not being deleted, and was treated as if it were", name)
 		}
 		now := metav1.Now()
 		resource.DeletionTimestamp = &now
-		if !orphansObject(resource) {
+		if !scope.OrphansObject(resource) {
 			t.Errorf("%s: it is deleted although it shall stay", name)
 		}
 	}

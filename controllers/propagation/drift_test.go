@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/portico-io/portico/controllers/propagation/plan"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 )
 
 // TestReportDrift reports the drift of several reconciles in sequence.
@@ -24,14 +23,14 @@ func TestReportDrift(t *testing.T) {
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	var events []string
 	step := func(policy v1alpha1.DriftPolicy, found ...v1alpha1.Drift) {
-		s := &scope{target: types.NamespacedName{Name: "eu-1"}, driftPolicy: policy, resource: resource, before: resource.DeepCopy(),
-			desired: &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "web"}}}}
-		s.reportDrift(found)
+		s := &scope.Scope{Target: types.NamespacedName{Name: "eu-1"}, DriftPolicy: policy, Resource: resource, Before: resource.DeepCopy(),
+			Desired: &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "web"}}}}
+		s.ReportDrift(found)
 		line := "-"
 		if len(resource.Status.Conditions) > 0 {
 			line = string(resource.Status.Conditions[0].Status)
 		}
-		for _, e := range s.events {
+		for _, e := range s.Events {
 			line += " " + e.Reason + ": " + e.Note
 		}
 		events = append(events, line)
@@ -91,14 +90,14 @@ func TestDeletedThere(t *testing.T) {
 			resource.Status.Target = "eu-1"
 			tc.synced.Type, tc.drifted.Type = v1alpha1.Synced, v1alpha1.Drifted
 			resource.Status.Conditions = []metav1.Condition{tc.synced, tc.drifted}
-			s := &scope{resource: resource, before: resource, target: types.NamespacedName{Name: "eu-1"}, driftPolicy: v1alpha1.DriftReport}
+			s := &scope.Scope{Resource: resource, Before: resource, Target: types.NamespacedName{Name: "eu-1"}, DriftPolicy: v1alpha1.DriftReport}
 			if tc.policy != "" {
-				s.driftPolicy = tc.policy
+				s.DriftPolicy = tc.policy
 			}
 			if tc.target != "" {
-				s.target.Name = tc.target
+				s.Target.Name = tc.target
 			}
-			if got := s.deletedOnTarget(); got != tc.want {
+			if got := s.DeletedOnTarget(); got != tc.want {
 				t.Errorf("%s: deleted there is %v", tc.reason, got)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 )
 
@@ -61,7 +62,7 @@ func TestKeepFinished(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &scope{target: types.NamespacedName{Namespace: "team-a", Name: "new"}, resource: resource, before: resource.DeepCopy(), desired: desired, state: tc.state}
+			s := &scope.Scope{Target: types.NamespacedName{Namespace: "team-a", Name: "new"}, Resource: resource, Before: resource.DeepCopy(), Desired: desired, State: tc.state}
 			err = controllerOn(t).observer.keepFinished(t.Context(), s)
 			if kept := errors.Is(err, reconciler.ErrDone); kept != (tc.want != "") || err != nil && !kept {
 				t.Fatalf("%s got error %v", tc.reason, err)

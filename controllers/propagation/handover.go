@@ -14,7 +14,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
-	"github.com/portico-io/portico/controllers/events"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
@@ -28,58 +28,38 @@ import (
 //
 // +kubebuilder:rbac:groups=workload.crossplane.io,resources=kubernetesapplications,verbs=get
 
-// writtenByPredecessor tells whether the object on the target was applied for another
-// resource of the same name, which existed before a restore. A resource that a user
-// wrote owns the object of its predecessor. An object without marks was released.
-func (s *scope) writtenByPredecessor() bool {
-	if !s.state.Owned() || metav1.GetControllerOf(s.resource) == nil && !lostNativeObject(s.resource) {
-		return false
-	}
-	writer := s.observed.GetAnnotations()[v1alpha1.ResourceUIDAnnotation]
-	return writer != "" && writer != string(s.resource.UID)
-}
-
 // checkOwner ends the reconcile of a resource whose owner is gone, or was restored with
 // another UID: the next resource of that owner applies the object.
-func (c *Controller) checkOwner(ctx context.Context, s *scope) error {
-	if !s.writtenByPredecessor() {
+func (c *Controller) checkOwner(ctx context.Context, s *scope.Scope) error {
+	if !s.WrittenByPredecessor() {
 		return nil
 	}
-	missing, err := c.missingOwner(ctx, s.resource)
+	missing, err := c.missingOwner(ctx, s.Resource)
 	if err != nil || missing == "" {
 		return err
 	}
-	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, fmt.Sprintf(
+	s.SetCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, fmt.Sprintf(
 		"this resource was restored without its owner, %s; when the owner is restored, it gets another resource, which takes over %s on target %s",
-		missing, policies.RemoteObjectName(s.resource), s.target.Name))
-	return reconciler.RequeueAfter(pollInterval)
+		missing, policies.RemoteObjectName(s.Resource), s.Target.Name))
+	return reconciler.RequeueAfter(scope.PollInterval)
 }
 
 // leaveToSuccessor removes the finalizer of a resource that is being deleted, and
 // leaves the object to the next resource of its owner. It returns false if there is no
 // such owner.
-func (c *remover) leaveToSuccessor(ctx context.Context, s *scope) (bool, error) {
-	if !s.writtenByPredecessor() || s.resource.Spec.LeavingTargetRef != nil {
+func (c *remover) leaveToSuccessor(ctx context.Context, s *scope.Scope) (bool, error) {
+	if !s.WrittenByPredecessor() || s.Resource.Spec.LeavingTargetRef != nil {
 		return false, nil
 	}
-	missing, err := c.missingOwner(ctx, s.resource)
+	missing, err := c.missingOwner(ctx, s.Resource)
 	if err != nil || missing == "" {
 		return false, err
 	}
 	if err := c.leaveShared(ctx, s); err != nil {
 		return false, err
 	}
-	s.keepForSuccessor(missing)
-	return true, c.writer.RemoveFinalizer(ctx, s.resource, v1alpha1.PropagationFinalizer)
-}
-
-// keepForSuccessor reports an object that remains as it is. missing names the owner that
-// may be restored.
-func (s *scope) keepForSuccessor(missing string) {
-	s.skipStatus = true
-	s.events = append(s.events, events.Event{Warning: true, Reason: v1alpha1.EventReleased, Note: fmt.Sprintf(
-		"%s remains on target %s: this resource was restored without its owner, %s; if the owner is not restored, delete the object on the target",
-		policies.RemoteObjectName(s.resource), s.target.Name, missing)})
+	s.KeepForSuccessor(missing)
+	return true, c.writer.RemoveFinalizer(ctx, s.Resource, v1alpha1.PropagationFinalizer)
 }
 
 // missingOwner returns the name of a resource's owner if the owner does not exist, or

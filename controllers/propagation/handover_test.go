@@ -15,6 +15,7 @@ import (
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
 
@@ -71,25 +72,25 @@ func TestWrittenByPredecessor(t *testing.T) {
 	resource := resourceWith(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}}`)
 	observed := &unstructured.Unstructured{Object: map[string]any{}}
 	observed.SetAnnotations(map[string]string{v1alpha1.ResourceUIDAnnotation: "another"})
-	s := &scope{resource: resource, observed: observed, state: plan.Drifted}
-	if s.writtenByPredecessor() {
+	s := &scope.Scope{Resource: resource, Observed: observed, State: plan.Drifted}
+	if s.WrittenByPredecessor() {
 		t.Error("a resource without an owner was deleted")
 	}
 	resource.Labels = map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor}
-	if !s.writtenByPredecessor() {
+	if !s.WrittenByPredecessor() {
 		t.Error("the resource was restored without its native object, and the object was written for the one before")
 	}
 	resource.Labels = nil
 	resource.OwnerReferences = []metav1.OwnerReference{{Name: "web", Controller: new(true)}}
-	if !s.writtenByPredecessor() {
+	if !s.WrittenByPredecessor() {
 		t.Error("the object was written for another resource of that name")
 	}
 	observed.SetAnnotations(map[string]string{v1alpha1.ResourceUIDAnnotation: "u1"})
-	if s.writtenByPredecessor() {
+	if s.WrittenByPredecessor() {
 		t.Error("the object was written for this resource")
 	}
 	observed.SetAnnotations(nil)
-	if s.writtenByPredecessor() {
+	if s.WrittenByPredecessor() {
 		t.Error("the object was released for this resource, which is about to be deleted")
 	}
 }

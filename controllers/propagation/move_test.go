@@ -11,10 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
-
-	"github.com/portico-io/portico/controllers/propagation/plan"
-	"github.com/portico-io/portico/controllers/reconciler"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
@@ -25,6 +21,9 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/credentials"
@@ -100,11 +99,11 @@ func TestWaitForApplication(t *testing.T) {
 		want   error
 	}{
 		"Ready":         {reason: "The object is ready on the new target.", web: moving("web", "old", "new", "new")},
-		"NotReady":      {reason: "The object is not ready on the new target yet.", web: moving("web", "old", "new", "old"), want: reconciler.RequeueAfter(pollInterval)},
+		"NotReady":      {reason: "The object is not ready on the new target yet.", web: moving("web", "old", "new", "old"), want: reconciler.RequeueAfter(scope.PollInterval)},
 		"OtherReady":    {reason: "All objects of the application are ready on the new target.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "new")}},
-		"OtherNotReady": {reason: "Another object of the application is not ready yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "old")}, want: reconciler.RequeueAfter(pollInterval)},
+		"OtherNotReady": {reason: "Another object of the application is not ready yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "old", "new", "old")}, want: reconciler.RequeueAfter(scope.PollInterval)},
 		"OtherLeft":     {reason: "Another object of the application has left the old target.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "new", "new")}},
-		"OtherNotBegun": {reason: "Another object of the application does not move yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "old", "old")}, want: reconciler.RequeueAfter(pollInterval)},
+		"OtherNotBegun": {reason: "Another object of the application does not move yet.", web: moving("web", "old", "new", "new"), others: []client.Object{moving("db", "", "old", "old")}, want: reconciler.RequeueAfter(scope.PollInterval)},
 		"OtherGoes":     {reason: "An object that is being deleted does not count.", web: moving("web", "old", "new", "new"), others: []client.Object{gone}},
 		"OtherStranger": {reason: "An object of another application does not count.", web: moving("web", "old", "new", "new"), others: []client.Object{foreign}},
 		"Deleted":       {reason: "An object that is being deleted waits for no other.", web: dying},
@@ -129,7 +128,7 @@ func TestWaitForApplication(t *testing.T) {
 					c.memory.Progress.Set(other)
 				}
 			}
-			s := &scope{target: types.NamespacedName{Namespace: "team-a", Name: "old"}, resource: seen.DeepCopy()}
+			s := &scope.Scope{Target: types.NamespacedName{Namespace: "team-a", Name: "old"}, Resource: seen.DeepCopy()}
 			if err := c.remover.waitForApplication(t.Context(), s); !errors.Is(err, tc.want) {
 				t.Errorf("%s It says %v, want %v", tc.reason, err, tc.want)
 			}
@@ -148,7 +147,7 @@ func TestScheduledMessage(t *testing.T) {
 		"Moves":   {moving("web", "old", "new", "old"), "application shop moves from target old to target new"},
 		"OldAway": {moving("web", "old", "new", "new"), "application shop runs on target new; its objects on target old are deleted when that target is reachable"},
 	} {
-		s := &scope{target: types.NamespacedName{Namespace: "team-a", Name: "new"}, resource: tc.resource}
+		s := &scope.Scope{Target: types.NamespacedName{Namespace: "team-a", Name: "new"}, Resource: tc.resource}
 		if got := controllerOn(t).observer.scheduledMessage(s); got != tc.want {
 			t.Errorf("%s: it says %q, want %q", name, got, tc.want)
 		}
@@ -223,8 +222,8 @@ func TestCheckAllowed(t *testing.T) {
 			if tc.state == "" {
 				tc.state = plan.Absent
 			}
-			s := &scope{target: target, resource: resourceWith(t, tc.template), state: tc.state, connection: connected(t, c, target)}
-			s.resource.Status.ObservedHubGeneration = 7
+			s := &scope.Scope{Target: target, Resource: resourceWith(t, tc.template), State: tc.state, Connection: connected(t, c, target)}
+			s.Resource.Status.ObservedHubGeneration = 7
 			if err := c.buildDesired(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
@@ -233,14 +232,14 @@ func TestCheckAllowed(t *testing.T) {
 				t.Fatalf("%s It says %v", tc.reason, err)
 			}
 			got := ""
-			if synced := meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Synced); synced != nil {
+			if synced := meta.FindStatusCondition(s.Resource.Status.Conditions, v1alpha1.Synced); synced != nil {
 				got = synced.Message
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if tc.want != "" && (s.resource.Status.ObservedHubGeneration != 0 || !meta.IsStatusConditionFalse(s.resource.Status.Conditions, v1alpha1.Ready)) {
-				t.Errorf("the object does not exist, and the status is %+v", s.resource.Status)
+			if tc.want != "" && (s.Resource.Status.ObservedHubGeneration != 0 || !meta.IsStatusConditionFalse(s.Resource.Status.Conditions, v1alpha1.Ready)) {
+				t.Errorf("the object does not exist, and the status is %+v", s.Resource.Status)
 			}
 		})
 	}

@@ -5,11 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/portico-io/portico/controllers/propagation/memory"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +13,9 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/memory"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -29,8 +27,8 @@ type observer struct {
 
 // mirrorStatus copies the status of the object, from one read of it. For a resource that
 // moves, the status of the old target remains until the object is ready on the new one.
-func (c *observer) mirrorStatus(ctx context.Context, s *scope) error {
-	if s.isMoving() {
+func (c *observer) mirrorStatus(ctx context.Context, s *scope.Scope) error {
+	if s.IsMoving() {
 		if problem, err := c.readinessProblem(ctx, s); err != nil {
 			return err
 		} else if problem != "" {
@@ -38,56 +36,56 @@ func (c *observer) mirrorStatus(ctx context.Context, s *scope) error {
 			return nil
 		}
 	}
-	s.resource.Status.Target = s.target.Name
+	s.Resource.Status.Target = s.Target.Name
 	c.setScheduled(s, "")
-	remote, found := s.observed.Object["status"]
+	remote, found := s.Observed.Object["status"]
 	if !found {
-		s.resource.Status.Remote = nil
+		s.Resource.Status.Remote = nil
 	} else {
 		data, err := json.Marshal(remote)
 		if err != nil {
-			return fmt.Errorf("encoding the status of %s: %w", s.desired.GetKind(), err)
+			return fmt.Errorf("encoding the status of %s: %w", s.Desired.GetKind(), err)
 		}
-		if s.resource.Status.Remote == nil || !kinds.EqualJSON(s.resource.Status.Remote.Raw, data) {
-			s.resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
+		if s.Resource.Status.Remote == nil || !kinds.EqualJSON(s.Resource.Status.Remote.Raw, data) {
+			s.Resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
 		}
 	}
 	// Until the target has observed the last apply, its status is of an older generation.
-	if generation := kinds.ObservedHubGeneration(s.resource, s.desired, s.observed); generation > 0 {
-		s.resource.Status.ObservedHubGeneration = generation
+	if generation := kinds.ObservedHubGeneration(s.Resource, s.Desired, s.Observed); generation > 0 {
+		s.Resource.Status.ObservedHubGeneration = generation
 	}
 
-	ready := policies.ReadinessOf(s.observed, s.resource.Spec.Readiness)
+	ready := policies.ReadinessOf(s.Observed, s.Resource.Spec.Readiness)
 	if ready.IsReady() {
-		ready.Message = fmt.Sprintf("%s %s is ready on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name)
+		ready.Message = fmt.Sprintf("%s %s is ready on target %s", s.Desired.GetKind(), s.Desired.GetName(), s.Target.Name)
 	}
-	s.setCondition(v1alpha1.Ready, ready.Status, ready.Reason, ready.Message)
+	s.SetCondition(v1alpha1.Ready, ready.Status, ready.Reason, ready.Message)
 	return c.mirrorFullObject(ctx, s)
 }
 
 // mirrorFullObject copies the whole object for spec.observe: Full. Caches do not hold
 // managed fields, so the object is read from the target, once for each version.
-func (c *observer) mirrorFullObject(ctx context.Context, s *scope) error {
-	if s.resource.Spec.Observe != v1alpha1.ObserveFull || plan.ShowsVersion(s.resource.Status.Observed, s.observed) {
+func (c *observer) mirrorFullObject(ctx context.Context, s *scope.Scope) error {
+	if s.Resource.Spec.Observe != v1alpha1.ObserveFull || plan.ShowsVersion(s.Resource.Status.Observed, s.Observed) {
 		return nil
 	}
-	live, err := s.getLive(ctx)
+	live, err := s.GetLive(ctx)
 	if err != nil {
 		return err
 	}
 	observed, owners, err := plan.RedactedObject(live)
 	if err != nil {
-		return fmt.Errorf("showing %s %s: %w", s.desired.GetKind(), s.desired.GetName(), err)
+		return fmt.Errorf("showing %s %s: %w", s.Desired.GetKind(), s.Desired.GetName(), err)
 	}
-	status := &s.resource.Status
+	status := &s.Resource.Status
 	size := len(observed.Raw)
 	for _, owner := range owners {
 		size += len(owner.Manager) + len(owner.Fields.Raw)
 	}
 	if size > plan.MaxObservedBytes {
 		status.Observed, status.Ownership = nil, nil
-		s.setCondition(v1alpha1.Observed, metav1.ConditionFalse, v1alpha1.ReasonTooLarge, fmt.Sprintf(
-			"%s %s is larger than the limit of %d KiB for the status; read it on target %s", s.desired.GetKind(), s.desired.GetName(), plan.MaxObservedBytes>>10, s.target.Name))
+		s.SetCondition(v1alpha1.Observed, metav1.ConditionFalse, v1alpha1.ReasonTooLarge, fmt.Sprintf(
+			"%s %s is larger than the limit of %d KiB for the status; read it on target %s", s.Desired.GetKind(), s.Desired.GetName(), plan.MaxObservedBytes>>10, s.Target.Name))
 		return nil
 	}
 	if status.Observed == nil || !kinds.EqualJSON(status.Observed.Raw, observed.Raw) {
@@ -96,35 +94,15 @@ func (c *observer) mirrorFullObject(ctx context.Context, s *scope) error {
 	if !plan.EqualFieldOwners(status.Ownership, owners) {
 		status.Ownership = owners
 	}
-	s.setCondition(v1alpha1.Observed, metav1.ConditionTrue, v1alpha1.ReasonObserved,
-		fmt.Sprintf("%s %s is shown as it is on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
+	s.SetCondition(v1alpha1.Observed, metav1.ConditionTrue, v1alpha1.ReasonObserved,
+		fmt.Sprintf("%s %s is shown as it is on target %s", s.Desired.GetKind(), s.Desired.GetName(), s.Target.Name))
 	return nil
-}
-
-// clearObserved removes the copy of the object, if it is not requested any more, or if the
-// object does not exist.
-func (s *scope) clearObserved() {
-	lost := s.state == plan.Foreign || s.state == plan.NativeObject || s.state == plan.Absent && s.observed == nil
-	if s.resource.Spec.Observe == v1alpha1.ObserveFull && (!lost || s.isMoving()) {
-		return
-	}
-	status := &s.resource.Status
-	status.Observed, status.Ownership = nil, nil
-	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.Observed)
-}
-
-// truncateStatus bounds the size of the status.
-func (s *scope) truncateStatus() {
-	if !plan.TruncateStatus(&s.resource.Status) {
-		s.setCondition(v1alpha1.Ready, metav1.ConditionUnknown, v1alpha1.ReasonTooLarge, fmt.Sprintf(
-			"the status of the object is larger than the limit of %d KiB; read it on target %s", plan.MaxRemoteStatus>>10, s.target.Name))
-	}
 }
 
 // setScheduled sets the condition Scheduled. While a move is requested, the scheduler sets
 // that condition.
-func (c *observer) setScheduled(s *scope, unready string) {
-	if _, requested := s.resource.Annotations[v1alpha1.MoveFromAnnotation]; requested {
+func (c *observer) setScheduled(s *scope.Scope, unready string) {
+	if _, requested := s.Resource.Annotations[v1alpha1.MoveFromAnnotation]; requested {
 		return
 	}
 	message, reason := c.scheduledMessage(s), v1alpha1.ReasonScheduled
@@ -132,45 +110,45 @@ func (c *observer) setScheduled(s *scope, unready string) {
 		message += "; not ready there yet: " + unready
 		reason = v1alpha1.ReasonMoving
 	}
-	s.setCondition(v1alpha1.Scheduled, metav1.ConditionTrue, reason, message)
+	s.SetCondition(v1alpha1.Scheduled, metav1.ConditionTrue, reason, message)
 }
 
 // scheduledMessage names the targets of a resource.
-func (c *observer) scheduledMessage(s *scope) string {
+func (c *observer) scheduledMessage(s *scope.Scope) string {
 	subject := "resource"
-	if application, ok := s.resource.Labels[v1alpha1.ApplicationLabel]; ok {
+	if application, ok := s.Resource.Labels[v1alpha1.ApplicationLabel]; ok {
 		subject = "application " + application
 	}
-	leaving := s.resource.Spec.LeavingTargetRef
+	leaving := s.Resource.Spec.LeavingTargetRef
 	switch {
 	case leaving == nil:
-		return fmt.Sprintf("%s runs on target %s", subject, s.target.Name)
-	case s.isMoving():
-		return fmt.Sprintf("%s moves from target %s to target %s", subject, leaving.Name, s.target.Name)
+		return fmt.Sprintf("%s runs on target %s", subject, s.Target.Name)
+	case s.IsMoving():
+		return fmt.Sprintf("%s moves from target %s to target %s", subject, leaving.Name, s.Target.Name)
 	}
-	old, err := c.clusters.Get(types.NamespacedName{Namespace: s.resource.Namespace, Name: leaving.Name})
+	old, err := c.clusters.Get(types.NamespacedName{Namespace: s.Resource.Namespace, Name: leaving.Name})
 	if err != nil || !old.State().IsReachable() {
-		return fmt.Sprintf("%s runs on target %s; its objects on target %s are deleted when that target is reachable", subject, s.target.Name, leaving.Name)
+		return fmt.Sprintf("%s runs on target %s; its objects on target %s are deleted when that target is reachable", subject, s.Target.Name, leaving.Name)
 	}
-	return fmt.Sprintf("%s runs on target %s, and leaves target %s when all its resources are ready", subject, s.target.Name, leaving.Name)
+	return fmt.Sprintf("%s runs on target %s, and leaves target %s when all its resources are ready", subject, s.Target.Name, leaving.Name)
 }
 
 // readinessProblem returns the reason why the object on the new target is not ready. It
 // reads the object from the target: after a move back, the cache may still have an object
 // that was deleted a moment ago.
-func (c *observer) readinessProblem(ctx context.Context, s *scope) (string, error) {
+func (c *observer) readinessProblem(ctx context.Context, s *scope.Scope) (string, error) {
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(s.desired.GroupVersionKind())
-	err := s.callTarget(ctx, func(ctx context.Context) error {
-		return s.connection.Client().Get(ctx, client.ObjectKeyFromObject(s.desired), live)
+	live.SetGroupVersionKind(s.Desired.GroupVersionKind())
+	err := s.CallTarget(ctx, func(ctx context.Context) error {
+		return s.Connection.Client().Get(ctx, client.ObjectKeyFromObject(s.Desired), live)
 	})
 	if err != nil {
-		return "", s.probeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.desired.GetKind(), s.target.Name, err))
+		return "", s.ProbeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.Desired.GetKind(), s.Target.Name, err))
 	}
 	// An object that has ended, or is suspended, does not become ready by waiting.
-	if ready := policies.ReadinessOf(live, s.resource.Spec.Readiness); !ready.IsReady() && !kinds.IsFinished(live) && !kinds.IsSuspended(live) {
+	if ready := policies.ReadinessOf(live, s.Resource.Spec.Readiness); !ready.IsReady() && !kinds.IsFinished(live) && !kinds.IsSuspended(live) {
 		return ready.Message, nil
 	}
-	s.observed = live
+	s.Observed = live
 	return "", nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 )
 
 func TestClearObserved(t *testing.T) {
@@ -34,7 +35,7 @@ func TestClearObserved(t *testing.T) {
 			resource.Status.Observed = &apiextensionsv1.JSON{Raw: []byte(`{}`)}
 			resource.Status.Ownership = []v1alpha1.FieldOwner{{Manager: "a"}}
 			resource.Status.Conditions = []metav1.Condition{{Type: v1alpha1.Observed}}
-			(&scope{resource: resource, state: tc.state, observed: tc.observed}).clearObserved()
+			(&scope.Scope{Resource: resource, State: tc.state, Observed: tc.observed}).ClearObserved()
 			src := resource.Status
 			if got := src.Observed != nil && src.Ownership != nil && len(src.Conditions) > 0; got != tc.want || (src.Observed != nil) != tc.want {
 				t.Errorf("%s: shown is %v", tc.reason, got)

@@ -11,6 +11,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
@@ -22,19 +23,19 @@ import (
 
 // prerequisiteResource returns the resource of the same application that creates a
 // prerequisite of the object, or nil. It may have no target yet: it gets the same one.
-func (c *connector) prerequisiteResource(ctx context.Context, s *scope, prerequisite string) (*v1alpha1.KubernetesApplicationResource, error) {
-	application, member := s.resource.Labels[v1alpha1.ApplicationLabel]
+func (c *connector) prerequisiteResource(ctx context.Context, s *scope.Scope, prerequisite string) (*v1alpha1.KubernetesApplicationResource, error) {
+	application, member := s.Resource.Labels[v1alpha1.ApplicationLabel]
 	if !member {
 		return nil, nil
 	}
 	var list v1alpha1.KubernetesApplicationResourceList
-	err := c.cache.List(ctx, &list, client.InNamespace(s.resource.Namespace), client.MatchingFields{policies.PrerequisiteIndex: prerequisite}, client.UnsafeDisableDeepCopy)
+	err := c.cache.List(ctx, &list, client.InNamespace(s.Resource.Namespace), client.MatchingFields{policies.PrerequisiteIndex: prerequisite}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("listing the resources that create %s: %w", prerequisite, err)
 	}
 	for i := range list.Items {
 		m := &list.Items[i]
-		if m.Labels[v1alpha1.ApplicationLabel] == application && m.DeletionTimestamp == nil && m.UID != s.resource.UID {
+		if m.Labels[v1alpha1.ApplicationLabel] == application && m.DeletionTimestamp == nil && m.UID != s.Resource.UID {
 			return m, nil
 		}
 	}
@@ -43,57 +44,57 @@ func (c *connector) prerequisiteResource(ctx context.Context, s *scope, prerequi
 
 // waitForDefinition ends the reconcile of a custom resource whose kind the target does
 // not have yet, if its application has the definition.
-func (c *connector) waitForDefinition(ctx context.Context, s *scope) error {
-	kind := s.desired.GroupVersionKind().GroupKind()
+func (c *connector) waitForDefinition(ctx context.Context, s *scope.Scope) error {
+	kind := s.Desired.GroupVersionKind().GroupKind()
 	first, err := c.prerequisiteResource(ctx, s, policies.DefinitionKey(kind.Group, kind.Kind))
-	if err != nil || first == nil || plan.ConditionTrueOn(first, s.target.Name, v1alpha1.Ready) {
+	if err != nil || first == nil || plan.ConditionTrueOn(first, s.Target.Name, v1alpha1.Ready) {
 		return err
 	}
-	return s.waitForResource(first, fmt.Sprintf("target %s does not know kind %s of %s yet", s.target.Name, kind.Kind, kind.Group))
+	return s.WaitForResource(first, fmt.Sprintf("target %s does not know kind %s of %s yet", s.Target.Name, kind.Kind, kind.Group))
 }
 
 // waitForNamespace ends the reconcile of an object whose namespace does not exist on the
 // target, if its application has the namespace.
-func (c *connector) waitForNamespace(ctx context.Context, s *scope) error {
-	first, err := c.prerequisiteResource(ctx, s, policies.NamespaceKey(s.desired.GetNamespace()))
+func (c *connector) waitForNamespace(ctx context.Context, s *scope.Scope) error {
+	first, err := c.prerequisiteResource(ctx, s, policies.NamespaceKey(s.Desired.GetNamespace()))
 	if err != nil || first == nil {
 		return err
 	}
-	if plan.ConditionTrueOn(first, s.target.Name, v1alpha1.Synced) {
-		return reconciler.RequeueAfter(cacheLag) // it was created a moment ago
+	if plan.ConditionTrueOn(first, s.Target.Name, v1alpha1.Synced) {
+		return reconciler.RequeueAfter(scope.CacheLag) // it was created a moment ago
 	}
-	return s.waitForResource(first, fmt.Sprintf("namespace %s does not exist on target %s yet", s.desired.GetNamespace(), s.target.Name))
+	return s.WaitForResource(first, fmt.Sprintf("namespace %s does not exist on target %s yet", s.Desired.GetNamespace(), s.Target.Name))
 }
 
 // waitForScaleTarget ends the reconcile of an autoscaler until the object that it scales
 // was applied on the target for the same namespace. Without that a user could scale an
 // object of another owner there. An applied autoscaler does not wait again.
-func (c *connector) waitForScaleTarget(ctx context.Context, s *scope) error {
-	scaled, isAutoscaler := kinds.ScaleTargetOf(s.desired)
-	if !isAutoscaler || s.resource.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || s.state == plan.Foreign || s.state == plan.NativeObject {
+func (c *connector) waitForScaleTarget(ctx context.Context, s *scope.Scope) error {
+	scaled, isAutoscaler := kinds.ScaleTargetOf(s.Desired)
+	if !isAutoscaler || s.Resource.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor || s.State == plan.Foreign || s.State == plan.NativeObject {
 		return nil
 	}
-	if s.observed != nil {
-		if applied, _ := kinds.ScaleTargetOf(s.observed); applied == scaled {
+	if s.Observed != nil {
+		if applied, _ := kinds.ScaleTargetOf(s.Observed); applied == scaled {
 			return nil
 		}
 	}
-	first, err := c.scaledResource(ctx, s.resource.Namespace, scaled)
+	first, err := c.scaledResource(ctx, s.Resource.Namespace, scaled)
 	if err != nil {
 		return err
 	}
 	if first == nil {
-		s.setFailed(v1alpha1.ReasonDependencyMissing, fmt.Sprintf(
+		s.SetFailed(v1alpha1.ReasonDependencyMissing, fmt.Sprintf(
 			"%s %s is not sent to target %s, so its autoscaler is not sent; label it %s=%s, or send both by a KubernetesApplication",
-			scaled.Kind, scaled.Name, s.target.Name, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote))
-		s.clearRemoteStatus()
+			scaled.Kind, scaled.Name, s.Target.Name, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote))
+		s.ClearRemoteStatus()
 		return reconciler.ErrDone
 	}
-	if meta.IsStatusConditionTrue(first.Status.Conditions, v1alpha1.Synced) && plan.RefersTo(first.Spec.TargetRef, s.target) &&
-		(s.isMoving() || first.Status.Target == s.target.Name) {
+	if meta.IsStatusConditionTrue(first.Status.Conditions, v1alpha1.Synced) && plan.RefersTo(first.Spec.TargetRef, s.Target) &&
+		(s.IsMoving() || first.Status.Target == s.Target.Name) {
 		return nil
 	}
-	return s.waitForResource(first, fmt.Sprintf("%s %s is not on target %s yet", scaled.Kind, scaled.Name, s.target.Name))
+	return s.WaitForResource(first, fmt.Sprintf("%s %s is not on target %s yet", scaled.Kind, scaled.Name, s.Target.Name))
 }
 
 // scaledResource returns the resource of the object that an autoscaler scales, or nil if
@@ -113,27 +114,4 @@ func (c *connector) scaledResource(ctx context.Context, namespace string, scaled
 		return nil, nil
 	}
 	return resource, nil
-}
-
-// waitForKind ends the reconcile of an object whose kind the target does not have, until
-// the target gets a definition of the kind.
-func (s *scope) waitForKind(missing error) error {
-	gvk := s.desired.GroupVersionKind()
-	s.connection.WaitForKind(gvk, client.ObjectKeyFromObject(s.resource), missing)
-	s.setFailed(v1alpha1.ReasonUnknownKind, plan.UnknownKindMessage(s.target.Name, gvk)+"; it is sent when the target has a definition of the kind")
-	return reconciler.ErrDone
-}
-
-// waitForResource ends the reconcile until another resource changed. If that resource
-// failed, this one has failed as well.
-func (s *scope) waitForResource(first *v1alpha1.KubernetesApplicationResource, problem string) error {
-	message := fmt.Sprintf("%s; it waits for resource %s of the same application", problem, first.Name)
-	if first.Status.State == v1alpha1.StateFailed {
-		s.setFailed(v1alpha1.ReasonApplying, message+", which failed")
-	} else {
-		s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, message)
-		s.resource.Status.State = v1alpha1.StateScheduled
-	}
-	s.setCondition(v1alpha1.Ready, metav1.ConditionFalse, v1alpha1.ReasonProgressing, message)
-	return reconciler.ErrDone
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 )
 
@@ -19,13 +20,13 @@ func TestWaitForResource(t *testing.T) {
 		v1alpha1.StateScheduled: v1alpha1.StateScheduled,
 		v1alpha1.StateFailed:    v1alpha1.StateFailed,
 	} {
-		s := &scope{resource: &v1alpha1.KubernetesApplicationResource{}}
+		s := &scope.Scope{Resource: &v1alpha1.KubernetesApplicationResource{}}
 		first.Status.State = state
-		if err := s.waitForResource(first, "it cannot yet"); !errors.Is(err, reconciler.ErrDone) {
+		if err := s.WaitForResource(first, "it cannot yet"); !errors.Is(err, reconciler.ErrDone) {
 			t.Errorf("the step ended with %v", err)
 		}
-		if s.resource.Status.State != want {
-			t.Errorf("while the other is %q, it is %q, want %q", state, s.resource.Status.State, want)
+		if s.Resource.Status.State != want {
+			t.Errorf("while the other is %q, it is %q, want %q", state, s.Resource.Status.State, want)
 		}
 	}
 }

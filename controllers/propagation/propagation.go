@@ -24,6 +24,7 @@ import (
 	"github.com/portico-io/portico/controllers/propagation/enqueue"
 	"github.com/portico-io/portico/controllers/propagation/memory"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/propagation/targetqueue"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
@@ -143,12 +144,12 @@ func (c *Controller) Collect(to chan<- prometheus.Metric) { c.observer.metrics.C
 // NeedLeaderElection says that only one replica propagates.
 func (c *Controller) NeedLeaderElection() bool { return true }
 
-type step = reconciler.Step[*scope]
+type step = reconciler.Step[*scope.Scope]
 
 // steps returns the steps for the state of a resource.
-func (c *Controller) steps(s *scope) []step {
+func (c *Controller) steps(s *scope.Scope) []step {
 	switch {
-	case s.skipStatus: // the resource leaves this target
+	case s.SkipStatus: // the resource leaves this target
 		return []step{
 			{Name: "wait for application", Run: c.remover.waitForApplication},
 			{Name: "build desired", Run: c.buildDesired},
@@ -156,16 +157,16 @@ func (c *Controller) steps(s *scope) []step {
 			{Name: "read object", Run: c.connector.readObject},
 			{Name: "remove from old target", Run: c.remover.removeFromOldTarget},
 		}
-	case isLeft(s.resource):
+	case isLeft(s.Resource):
 		return []step{{Name: "leave object", Run: c.remover.leaveObject}}
-	case orphansObject(s.resource):
+	case scope.OrphansObject(s.Resource):
 		return []step{
 			{Name: "validate", Run: c.validate},
 			{Name: "connect", Run: c.remover.connect},
 			{Name: "read object", Run: c.connector.readObject},
 			{Name: "release object", Run: c.remover.releaseObject},
 		}
-	case s.resource.DeletionTimestamp != nil:
+	case s.Resource.DeletionTimestamp != nil:
 		return []step{
 			{Name: "validate", Run: c.validate},
 			{Name: "connect", Run: c.remover.connect},
@@ -203,26 +204,26 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	if err != nil || !isOn(resource, target) {
+	if err != nil || !scope.IsOn(resource, target) {
 		c.enqueuer.StopWaitingForKind(target, req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	if memory.IsOlder(resource.ResourceVersion, c.memory.Writes.Get(resource.UID).StatusVersion) {
 		// The cache does not have our last status yet. A status that is computed from
 		// the one before would emit the same events twice.
-		return reconcile.Result{RequeueAfter: wait.Jitter(cacheLag, 1)}, nil
+		return reconcile.Result{RequeueAfter: wait.Jitter(scope.CacheLag, 1)}, nil
 	}
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("application", resource.Labels[v1alpha1.ApplicationLabel]))
-	s := &scope{target: target, resource: resource, before: resource.DeepCopy()}
-	s.skipStatus = !plan.RefersTo(resource.Spec.TargetRef, target) // the queue of the new target writes the status
+	s := &scope.Scope{Target: target, Resource: resource, Before: resource.DeepCopy()}
+	s.SkipStatus = !plan.RefersTo(resource.Spec.TargetRef, target) // the queue of the new target writes the status
 	ended := reconciler.RunSteps(ctx, s, c.steps(s))
 	if errors.Is(ended, clusters.ErrFenced) {
-		s.setFenceConflict()
+		s.SetFenceConflict()
 		ended = reconciler.ErrDone
 	}
-	s.logOutcome(ctx)
+	s.LogOutcome(ctx)
 	if reconciler.IsEnd(ended) {
-		s.holdStatusFor = c.holdStatusFor(s)
+		s.HoldStatusFor = c.holdStatusFor(s)
 	}
 	if err := c.finish(ctx, s); err != nil {
 		if reconciler.IsEnd(ended) {
@@ -235,8 +236,8 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	}
 	result, err := reconciler.Result(ended)
 	result.RequeueAfter = jitter(result.RequeueAfter)
-	if s.holdStatusFor > 0 && (result.RequeueAfter == 0 || s.holdStatusFor < result.RequeueAfter) {
-		result.RequeueAfter = s.holdStatusFor
+	if s.HoldStatusFor > 0 && (result.RequeueAfter == 0 || s.HoldStatusFor < result.RequeueAfter) {
+		result.RequeueAfter = s.HoldStatusFor
 	}
 	return result, err
 }
@@ -246,11 +247,11 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 const progressInterval = time.Second
 
 // holdStatusFor returns the delay until the status is written; 0 for now.
-func (c *Controller) holdStatusFor(s *scope) time.Duration {
-	if s.skipStatus || !plan.IsProgress(&s.before.Status, &s.resource.Status) {
+func (c *Controller) holdStatusFor(s *scope.Scope) time.Duration {
+	if s.SkipStatus || !plan.IsProgress(&s.Before.Status, &s.Resource.Status) {
 		return 0
 	}
-	return max(0, progressInterval-time.Since(c.memory.Writes.Get(s.resource.UID).StatusAt))
+	return max(0, progressInterval-time.Since(c.memory.Writes.Get(s.Resource.UID).StatusAt))
 }
 
 // jitter spreads the requests of many resources; 0 remains 0.
@@ -262,37 +263,37 @@ func jitter(delay time.Duration) time.Duration {
 }
 
 // finish writes the status, and emits the events after that.
-func (c *Controller) finish(ctx context.Context, s *scope) error {
-	if !s.skipStatus && s.holdStatusFor == 0 {
-		s.clearObserved()
-		s.truncateStatus()
+func (c *Controller) finish(ctx context.Context, s *scope.Scope) error {
+	if !s.SkipStatus && s.HoldStatusFor == 0 {
+		s.ClearObserved()
+		s.TruncateStatus()
 		if err := c.patchStatus(ctx, s); err != nil {
 			return err
 		}
 	}
-	about := events.Regarding(s.resource)
-	events.Emit(c.recorder, about, "Propagate", s.events...)
-	if about != client.Object(s.resource) && s.resource.DeletionTimestamp != nil {
-		events.Emit(c.recorder, s.resource, "Propagate", s.events...) // the native object may not exist any more
+	about := events.Regarding(s.Resource)
+	events.Emit(c.recorder, about, "Propagate", s.Events...)
+	if about != client.Object(s.Resource) && s.Resource.DeletionTimestamp != nil {
+		events.Emit(c.recorder, s.Resource, "Propagate", s.Events...) // the native object may not exist any more
 	}
 	return nil
 }
 
-func (c *Controller) patchStatus(ctx context.Context, s *scope) error {
+func (c *Controller) patchStatus(ctx context.Context, s *scope.Scope) error {
 	// No other writer sets this status, so the patch needs no lock.
-	wrote, err := c.writer.PatchStatus(ctx, s.before, s.resource, reconciler.Unlocked())
+	wrote, err := c.writer.PatchStatus(ctx, s.Before, s.Resource, reconciler.Unlocked())
 	if err != nil || !wrote {
 		return err
 	}
-	if !plan.RefersTo(s.resource.Spec.TargetRef, s.target) {
-		c.enqueuer.Enqueue(s.resource, false) // the resource was moved in the meantime, and the status is of the old target
+	if !plan.RefersTo(s.Resource.Spec.TargetRef, s.Target) {
+		c.enqueuer.Enqueue(s.Resource, false) // the resource was moved in the meantime, and the status is of the old target
 	}
 	var changes []events.Event
-	c.memory.Writes.Update(s.resource.UID, func(w *memory.LastWrite) {
-		w.StatusVersion, w.StatusAt = s.resource.ResourceVersion, time.Now()
-		changes, w.Failed = events.OfResource(s.before.Status.Conditions, s.resource.Status.Conditions, s.resource.Labels[v1alpha1.ApplicationLabel], w.Failed)
+	c.memory.Writes.Update(s.Resource.UID, func(w *memory.LastWrite) {
+		w.StatusVersion, w.StatusAt = s.Resource.ResourceVersion, time.Now()
+		changes, w.Failed = events.OfResource(s.Before.Status.Conditions, s.Resource.Status.Conditions, s.Resource.Labels[v1alpha1.ApplicationLabel], w.Failed)
 	})
-	s.events = append(changes, s.events...)
+	s.Events = append(changes, s.Events...)
 	return nil
 }
 
@@ -300,20 +301,20 @@ func (c *Controller) patchStatus(ctx context.Context, s *scope) error {
 // gone from the target. A resource that was written by hand, or restored from a backup,
 // may lack it. A resource that was deleted meanwhile ends the reconcile: nothing would
 // delete its object again.
-func (c *base) ensureFinalizer(ctx context.Context, s *scope) error {
-	if s.state == plan.Foreign || s.state == plan.NativeObject || controllerutil.ContainsFinalizer(s.resource, v1alpha1.PropagationFinalizer) {
+func (c *base) ensureFinalizer(ctx context.Context, s *scope.Scope) error {
+	if s.State == plan.Foreign || s.State == plan.NativeObject || controllerutil.ContainsFinalizer(s.Resource, v1alpha1.PropagationFinalizer) {
 		return nil
 	}
-	before := s.resource.DeepCopy()
-	controllerutil.AddFinalizer(s.resource, v1alpha1.PropagationFinalizer)
-	wrote, err := c.writer.Patch(ctx, before, s.resource, "adding the finalizer of")
+	before := s.Resource.DeepCopy()
+	controllerutil.AddFinalizer(s.Resource, v1alpha1.PropagationFinalizer)
+	wrote, err := c.writer.Patch(ctx, before, s.Resource, "adding the finalizer of")
 	if err != nil {
 		return err
 	}
 	if !wrote {
-		s.skipStatus = true
+		s.SkipStatus = true
 		return reconciler.ErrDone
 	}
-	s.before = withStatusOf(s.resource, s.before)
+	s.Before = scope.WithStatusOf(s.Resource, s.Before)
 	return nil
 }

@@ -7,13 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/portico-io/portico/controllers/propagation/memory"
-	"github.com/portico-io/portico/controllers/propagation/plan"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +18,9 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
+	"github.com/portico-io/portico/controllers/propagation/memory"
+	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
@@ -62,7 +60,7 @@ func TestSteps(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{target: eu1, resource: tc.resource, skipStatus: !plan.RefersTo(tc.resource.Spec.TargetRef, eu1)}
+			s := &scope.Scope{Target: eu1, Resource: tc.resource, SkipStatus: !plan.RefersTo(tc.resource.Spec.TargetRef, eu1)}
 			var names []string
 			for _, step := range controllerOn(t).steps(s) {
 				names = append(names, step.Name)
@@ -144,20 +142,20 @@ func (*recorder) Eventf(runtime.Object, runtime.Object, string, string, string, 
 func TestEnsureFinalizer(t *testing.T) {
 	resource := placed(t)
 	c := controllerOn(t) // without the resource
-	s := &scope{target: eu1, resource: resource, before: resource.DeepCopy()}
-	if err := c.ensureFinalizer(t.Context(), s); !errors.Is(err, reconciler.ErrDone) || !s.skipStatus {
+	s := &scope.Scope{Target: eu1, Resource: resource, Before: resource.DeepCopy()}
+	if err := c.ensureFinalizer(t.Context(), s); !errors.Is(err, reconciler.ErrDone) || !s.SkipStatus {
 		t.Errorf("want the reconcile ended, got %v", err)
 	}
 	c = controllerOn(t, placed(t))
-	s = &scope{target: eu1, resource: &v1alpha1.KubernetesApplicationResource{}}
-	if err := c.hub.Get(t.Context(), types.NamespacedName{Namespace: "team-a", Name: "settings"}, s.resource); err != nil {
+	s = &scope.Scope{Target: eu1, Resource: &v1alpha1.KubernetesApplicationResource{}}
+	if err := c.hub.Get(t.Context(), types.NamespacedName{Namespace: "team-a", Name: "settings"}, s.Resource); err != nil {
 		t.Fatal(err)
 	}
-	s.before = s.resource.DeepCopy()
+	s.Before = s.Resource.DeepCopy()
 	if err := c.ensureFinalizer(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{v1alpha1.PropagationFinalizer}, s.before.Finalizers); diff != "" {
+	if diff := cmp.Diff([]string{v1alpha1.PropagationFinalizer}, s.Before.Finalizers); diff != "" {
 		t.Errorf("finalizers of the base of the status patch (-want +got):\n%s", diff)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
@@ -25,15 +26,15 @@ import (
 
 // waitForShared waits until a shared dependency exists on the target. Pods use a
 // ServiceAccount of that name whoever owns it, so that of somebody else is enough.
-func (c *copies) waitForShared(ctx context.Context, s *scope, d *plan.Dependency) (reason, problem string, err error) {
+func (c *copies) waitForShared(ctx context.Context, s *scope.Scope, d *plan.Dependency) (reason, problem string, err error) {
 	observed, err := c.findShared(ctx, s, d)
 	switch {
 	case apierrors.IsForbidden(err):
 		return "", "", nil // the target decides whether it starts the Pods
 	case err != nil:
-		return s.copyError(d, err)
+		return s.CopyError(d, err)
 	case observed != nil:
-		if plan.IsAppliedFor(observed, s.resource.Namespace, c.options.HubID) {
+		if plan.IsAppliedFor(observed, s.Resource.Namespace, c.options.HubID) {
 			return "", "", nil
 		}
 		if d.Kind != kinds.ServiceAccountKind {
@@ -42,29 +43,29 @@ func (c *copies) waitForShared(ctx context.Context, s *scope, d *plan.Dependency
 		d.ForeignOwner = plan.OwnerName(observed, c.options.HubID)
 		return "", "", nil
 	case !d.Found:
-		reason, problem := plan.ProblemOf(*d, s.resource.Namespace)
-		return reason, problem, reconciler.RequeueAfter(pollInterval) // nobody tells when it exists on the target
+		reason, problem := plan.ProblemOf(*d, s.Resource.Namespace)
+		return reason, problem, reconciler.RequeueAfter(scope.PollInterval) // nobody tells when it exists on the target
 	}
 	return c.problemOfResource(ctx, s, d, c.sharedKey(s, d.Dependency))
 }
 
 // sharedKey returns the key of the resource that sends a shared dependency to the target.
-func (c *base) sharedKey(s *scope, d v1alpha1.Dependency) types.NamespacedName {
-	return types.NamespacedName{Namespace: s.resource.Namespace, Name: kinds.DependencyName(d.Kind, d.Name, s.target.Name)}
+func (c *base) sharedKey(s *scope.Scope, d v1alpha1.Dependency) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Resource.Namespace, Name: kinds.DependencyName(d.Kind, d.Name, s.Target.Name)}
 }
 
 // findShared returns the shared dependency on the target, or nil. The cache of the target
 // has the objects of this hub, and the target has those of others.
-func (c *copies) findShared(ctx context.Context, s *scope, d *plan.Dependency) (*unstructured.Unstructured, error) {
+func (c *copies) findShared(ctx context.Context, s *scope.Scope, d *plan.Dependency) (*unstructured.Unstructured, error) {
 	gvk := kinds.DependencyKind(d.Kind)
-	key := client.ObjectKey{Namespace: s.desired.GetNamespace(), Name: d.Name}
-	reader, synced, err := s.connection.Informer(gvk)
+	key := client.ObjectKey{Namespace: s.Desired.GetNamespace(), Name: d.Name}
+	reader, synced, err := s.Connection.Informer(gvk)
 	switch {
 	case apierrors.IsForbidden(err):
 	case err != nil:
 		return nil, err
 	case !synced:
-		return nil, s.waitForTarget()
+		return nil, s.WaitForTarget()
 	default:
 		observed := &unstructured.Unstructured{}
 		observed.SetGroupVersionKind(gvk)
@@ -78,54 +79,54 @@ func (c *copies) findShared(ctx context.Context, s *scope, d *plan.Dependency) (
 // shareObject decides about an object that another resource of the same native object
 // owns, because the targets of both are one cluster. The object of an owner that is gone
 // is taken over.
-func (c *applier) shareObject(ctx context.Context, s *scope) error {
-	if s.state != plan.Foreign || !policies.IsSharedDependency(s.resource) {
+func (c *applier) shareObject(ctx context.Context, s *scope.Scope) error {
+	if s.State != plan.Foreign || !policies.IsSharedDependency(s.Resource) {
 		return nil
 	}
-	sibling := plan.SiblingOf(s.observed, s.resource, c.options.HubID)
+	sibling := plan.SiblingOf(s.Observed, s.Resource, c.options.HubID)
 	if sibling == "" {
 		return nil
 	}
 	owner := &v1alpha1.KubernetesApplicationResource{}
-	found, err := reconciler.Find(ctx, c.live, client.ObjectKey{Namespace: s.resource.Namespace, Name: sibling}, owner)
+	found, err := reconciler.Find(ctx, c.live, client.ObjectKey{Namespace: s.Resource.Namespace, Name: sibling}, owner)
 	if err != nil {
 		return err
 	}
 	if !found {
-		s.state = plan.Drifted
+		s.State = plan.Drifted
 		return nil
 	}
-	if controller := metav1.GetControllerOf(owner); controller == nil || controller.UID != metav1.GetControllerOf(s.resource).UID {
+	if controller := metav1.GetControllerOf(owner); controller == nil || controller.UID != metav1.GetControllerOf(s.Resource).UID {
 		return nil
 	}
-	s.state = plan.Shared
-	s.resource.Status.RemoteUID = s.observed.GetUID()
-	s.resource.Status.State = v1alpha1.StateSubmitted
-	s.setCondition(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied, fmt.Sprintf(
-		"%s %s is on target %s, which is the cluster of another target; resource %s applies it", s.desired.GetKind(), s.desired.GetName(), s.target.Name, sibling))
+	s.State = plan.Shared
+	s.Resource.Status.RemoteUID = s.Observed.GetUID()
+	s.Resource.Status.State = v1alpha1.StateSubmitted
+	s.SetCondition(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied, fmt.Sprintf(
+		"%s %s is on target %s, which is the cluster of another target; resource %s applies it", s.Desired.GetKind(), s.Desired.GetName(), s.Target.Name, sibling))
 	if err := c.observer.mirrorStatus(ctx, s); err != nil {
 		return err
 	}
-	return reconciler.RequeueAfter(pollInterval)
+	return reconciler.RequeueAfter(scope.PollInterval)
 }
 
 // leaveToSibling tells whether another resource of the same native object shares the
 // object. Then the object stays on the target.
-func (c *remover) leaveToSibling(ctx context.Context, s *scope) (bool, error) {
-	owner := policies.DependencyOwner(s.resource)
-	if owner == nil || !policies.IsSharedDependency(s.resource) {
+func (c *remover) leaveToSibling(ctx context.Context, s *scope.Scope) (bool, error) {
+	owner := policies.DependencyOwner(s.Resource)
+	if owner == nil || !policies.IsSharedDependency(s.Resource) {
 		return false, nil
 	}
 	var list v1alpha1.KubernetesApplicationResourceList
-	err := c.hub.List(ctx, &list, client.InNamespace(s.resource.Namespace), client.UnsafeDisableDeepCopy,
+	err := c.hub.List(ctx, &list, client.InNamespace(s.Resource.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(owner.Kind, owner.Name)})
 	if err != nil {
 		return false, fmt.Errorf("listing the resources of %s %s: %w", owner.Kind, owner.Name, err)
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if other.Name != s.resource.Name && other.DeletionTimestamp == nil && metav1.IsControlledBy(other, &metav1.ObjectMeta{UID: owner.UID}) &&
-			other.Status.RemoteUID == s.observed.GetUID() {
+		if other.Name != s.Resource.Name && other.DeletionTimestamp == nil && metav1.IsControlledBy(other, &metav1.ObjectMeta{UID: owner.UID}) &&
+			other.Status.RemoteUID == s.Observed.GetUID() {
 			return true, nil
 		}
 	}
@@ -134,20 +135,20 @@ func (c *remover) leaveToSibling(ctx context.Context, s *scope) (bool, error) {
 
 // orphanShared sets the deletion policy Orphan for the shared dependencies of an object
 // that remains on the target without Portico: it still needs them.
-func (c *remover) orphanShared(ctx context.Context, s *scope) error {
+func (c *remover) orphanShared(ctx context.Context, s *scope.Scope) error {
 	return c.annotateShared(ctx, s, v1alpha1.DeletionAnnotation, string(v1alpha1.DeletionOrphan))
 }
 
 // leaveShared leaves the shared dependencies of an object that remains on the target with
 // Portico's marks, for the next resource of the same name.
-func (c *remover) leaveShared(ctx context.Context, s *scope) error {
+func (c *remover) leaveShared(ctx context.Context, s *scope.Scope) error {
 	return c.annotateShared(ctx, s, v1alpha1.LeftAnnotation, "true")
 }
 
 // annotateShared sets an annotation of the resources that send the shared dependencies of
 // an object.
-func (c *remover) annotateShared(ctx context.Context, s *scope, key, value string) error {
-	for _, d := range plan.DependenciesOf(s.resource) {
+func (c *remover) annotateShared(ctx context.Context, s *scope.Scope, key, value string) error {
+	for _, d := range plan.DependenciesOf(s.Resource) {
 		if !d.Shared {
 			continue
 		}
@@ -176,9 +177,9 @@ func isLeft(resource *v1alpha1.KubernetesApplicationResource) bool {
 
 // leaveObject removes the finalizer of a resource whose object remains on the target. It
 // sends no request to the target, which may be unreachable.
-func (c *remover) leaveObject(ctx context.Context, s *scope) error {
-	s.skipStatus = true
-	if err := c.writer.RemoveFinalizer(ctx, s.resource, v1alpha1.PropagationFinalizer); err != nil {
+func (c *remover) leaveObject(ctx context.Context, s *scope.Scope) error {
+	s.SkipStatus = true
+	if err := c.writer.RemoveFinalizer(ctx, s.Resource, v1alpha1.PropagationFinalizer); err != nil {
 		return err
 	}
 	return reconciler.ErrDone

@@ -15,6 +15,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
@@ -80,16 +81,16 @@ func TestShareObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hub := hubWith(t, tc.hub...)
 			b := &base{hub: hub, live: hub, options: Options{HubID: testHub}}
-			s := &scope{target: types.NamespacedName{Namespace: "team-a", Name: "again"}, resource: accountOn(t, "again"), state: plan.Foreign, observed: accountOnCluster(t, accountOn(t, "dev"))}
-			s.desired = accountOnCluster(t, s.resource)
+			s := &scope.Scope{Target: types.NamespacedName{Namespace: "team-a", Name: "again"}, Resource: accountOn(t, "again"), State: plan.Foreign, Observed: accountOnCluster(t, accountOn(t, "dev"))}
+			s.Desired = accountOnCluster(t, s.Resource)
 			if tc.change != nil {
-				tc.change(s.observed)
+				tc.change(s.Observed)
 			}
 			err := (&applier{base: b, observer: observer{base: b}}).shareObject(t.Context(), s)
-			if !reconciler.IsEnd(err) || (err != nil) != tc.ends || s.state != tc.state {
-				t.Errorf("state %s, error %v: %s", s.state, err, tc.reason)
+			if !reconciler.IsEnd(err) || (err != nil) != tc.ends || s.State != tc.state {
+				t.Errorf("state %s, error %v: %s", s.State, err, tc.reason)
 			}
-			if synced := meta.IsStatusConditionTrue(s.resource.Status.Conditions, v1alpha1.Synced); synced != tc.ends {
+			if synced := meta.IsStatusConditionTrue(s.Resource.Status.Conditions, v1alpha1.Synced); synced != tc.ends {
 				t.Errorf("synced %t: %s", synced, tc.reason)
 			}
 		})
@@ -112,7 +113,7 @@ func TestLeaveToSibling(t *testing.T) {
 		"Deleted": {reason: "The other resource is being deleted, too.", hub: []client.Object{accountOn(t, "again", shares, deleted)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{resource: accountOn(t, "dev"), observed: accountOnCluster(t, accountOn(t, "dev"))}
+			s := &scope.Scope{Resource: accountOn(t, "dev"), Observed: accountOnCluster(t, accountOn(t, "dev"))}
 			got, err := (&remover{base: &base{hub: hubWith(t, tc.hub...)}}).leaveToSibling(t.Context(), s)
 			if err != nil || got != tc.want {
 				t.Errorf("left %t (%v): %s", got, err, tc.reason)
@@ -124,20 +125,20 @@ func TestLeaveToSibling(t *testing.T) {
 // TestAnnotateShared: the object of a resource remains on its target with its
 // dependencies.
 func TestAnnotateShared(t *testing.T) {
-	for key, leave := range map[string]func(*remover, context.Context, *scope) error{
+	for key, leave := range map[string]func(*remover, context.Context, *scope.Scope) error{
 		v1alpha1.DeletionAnnotation: (*remover).orphanShared, v1alpha1.LeftAnnotation: (*remover).leaveShared,
 	} {
 		t.Run(key, func(t *testing.T) { testAnnotateShared(t, key, leave) })
 	}
 }
 
-func testAnnotateShared(t *testing.T, key string, leave func(*remover, context.Context, *scope) error) {
+func testAnnotateShared(t *testing.T, key string, leave func(*remover, context.Context, *scope.Scope) error) {
 	t.Helper()
 	hub := hubWith(t, accountOn(t, "dev"), accountOn(t, "prod"))
 	resource := resourceWith(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: team-a}}`)
 	resource.Spec.Dependencies = []v1alpha1.Dependency{{Kind: "Secret", Name: "sql"}, {Kind: kinds.ServiceAccountKind, Name: "checkout", Shared: true}, {Kind: kinds.ServiceAccountKind, Name: "missing", Shared: true}}
 	r := &remover{base: &base{hub: hub, writer: reconciler.Writer{Client: hub, Owner: v1alpha1.PropagationManager}}}
-	if err := leave(r, t.Context(), &scope{target: types.NamespacedName{Namespace: "team-a", Name: "dev"}, resource: resource}); err != nil {
+	if err := leave(r, t.Context(), &scope.Scope{Target: types.NamespacedName{Namespace: "team-a", Name: "dev"}, Resource: resource}); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}

@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/portico-io/portico/controllers/propagation/memory"
-
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +15,9 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/memory"
 	"github.com/portico-io/portico/controllers/propagation/plan"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
@@ -37,22 +35,22 @@ import (
 type sources struct{ *base }
 
 // resolveContent finds the state of the Secret or ConfigMap that a resource is for.
-func (c *sources) resolveContent(ctx context.Context, s *scope) error {
-	owner := policies.ContentOwner(s.resource)
+func (c *sources) resolveContent(ctx context.Context, s *scope.Scope) error {
+	owner := policies.ContentOwner(s.Resource)
 	if owner == nil {
 		return nil
 	}
-	key := memory.SourceKey{Kind: owner.Kind, Namespace: s.resource.Namespace, Name: owner.Name}
+	key := memory.SourceKey{Kind: owner.Kind, Namespace: s.Resource.Namespace, Name: owner.Name}
 	source := plan.MetadataOf(corev1.SchemeGroupVersion.WithKind(key.Kind))
 	err := c.hub.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, source)
 	if apierrors.IsNotFound(err) {
-		return s.withholdContent(policies.ContentDeniedReason(s.resource, nil))
+		return s.WithholdContent(policies.ContentDeniedReason(s.Resource, nil))
 	}
 	if err != nil {
 		return fmt.Errorf("looking for %s %s: %w", key.Kind, key.Name, err)
 	}
-	if denied := policies.ContentDeniedReason(s.resource, source); denied != "" {
-		return s.withholdContent(denied)
+	if denied := policies.ContentDeniedReason(s.Resource, source); denied != "" {
+		return s.WithholdContent(denied)
 	}
 	d := &plan.Dependency{Dependency: v1alpha1.Dependency{Kind: key.Kind, Name: key.Name}}
 	if last := c.memory.Sources.Get(key); last.UID == source.UID && last.ResourceVersion == source.ResourceVersion {
@@ -64,54 +62,30 @@ func (c *sources) resolveContent(ctx context.Context, s *scope) error {
 		return err
 	}
 	if d.Withheld != "" {
-		s.setFailed(v1alpha1.ReasonNeverSent, fmt.Sprintf("%s %s %s", d.Kind, d.Name, d.Withheld))
+		s.SetFailed(v1alpha1.ReasonNeverSent, fmt.Sprintf("%s %s %s", d.Kind, d.Name, d.Withheld))
 		return reconciler.ErrDone
 	}
-	s.content = d
+	s.Content = d
 	return nil
 }
 
 // readContent reads the content. It checks again that the resource may have it, with
 // the read object instead of the cached one.
-func (c *sources) readContent(ctx context.Context, s *scope, d *plan.Dependency) error {
-	if err := c.read(ctx, memory.SourceKey{Kind: d.Kind, Namespace: s.resource.Namespace, Name: d.Name}, d); err != nil {
+func (c *sources) readContent(ctx context.Context, s *scope.Scope, d *plan.Dependency) error {
+	if err := c.read(ctx, memory.SourceKey{Kind: d.Kind, Namespace: s.Resource.Namespace, Name: d.Name}, d); err != nil {
 		return err
 	}
-	if denied := policies.ContentDeniedReason(s.resource, d.Source); denied != "" {
+	if denied := policies.ContentDeniedReason(s.Resource, d.Source); denied != "" {
 		d.Content = nil
-		return s.withholdContent(denied)
+		return s.WithholdContent(denied)
 	}
 	return nil
 }
 
-// withholdContent ends a reconcile that may not send the content. The object on the
-// target remains: in most cases its native object loses the label, or is being deleted.
-func (s *scope) withholdContent(denied string) error {
-	s.setCondition(v1alpha1.Synced, metav1.ConditionFalse, v1alpha1.ReasonApplying, denied+", so its content is not sent")
-	return reconciler.ErrDone
-}
-
-// setContentRevision writes the digest of the content, and the number of its changes,
-// into an annotation of the desired object. The number is also in the status of the
-// resource, for Pods that are replaced after a change. The digest is not: its key is
-// the UID of the native object, which readers of resources may know, and so they could
-// test guesses.
-func (s *scope) setContentRevision() error {
-	revision, digest := plan.ContentRevisionOf(s.observed)
-	if revision = max(revision, s.resource.Status.ContentRevision); s.observed != nil && digest != s.content.Digest {
-		revision++
-	}
-	s.revision = max(revision, 1)
-	annotations := s.desired.GetAnnotations()
-	annotations[v1alpha1.ContentAnnotation] = strconv.FormatInt(s.revision, 10) + "." + s.content.Digest
-	s.desired.SetAnnotations(annotations)
-	return plan.SetDigest(s.desired)
-}
-
 // recordContentRevision records the applied revision in the status.
-func (c *sources) recordContentRevision(_ context.Context, s *scope) error {
-	if s.content != nil {
-		s.resource.Status.ContentRevision = s.revision
+func (c *sources) recordContentRevision(_ context.Context, s *scope.Scope) error {
+	if s.Content != nil {
+		s.Resource.Status.ContentRevision = s.Revision
 	}
 	return nil
 }
@@ -131,10 +105,10 @@ func sourceOf(kind string) client.Object {
 }
 
 // resolveDependencies finds the state of the objects that the object needs.
-func (c *sources) resolveDependencies(ctx context.Context, s *scope) error {
-	for _, dependency := range plan.DependenciesOf(s.resource) {
-		d := plan.NewDependency(s.resource, dependency)
-		key := memory.SourceKey{Kind: d.Kind, Namespace: s.resource.Namespace, Name: d.Name}
+func (c *sources) resolveDependencies(ctx context.Context, s *scope.Scope) error {
+	for _, dependency := range plan.DependenciesOf(s.Resource) {
+		d := plan.NewDependency(s.Resource, dependency)
+		key := memory.SourceKey{Kind: d.Kind, Namespace: s.Resource.Namespace, Name: d.Name}
 		source := sourceOf(d.Kind)
 		err := c.hub.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, source)
 		last := c.memory.Sources.Get(key)
@@ -156,14 +130,14 @@ func (c *sources) resolveDependencies(ctx context.Context, s *scope) error {
 				return err
 			}
 		}
-		if err := c.withholdConnectionSecret(ctx, s.resource.Namespace, &d); err != nil {
+		if err := c.withholdConnectionSecret(ctx, s.Resource.Namespace, &d); err != nil {
 			return err
 		}
-		withholdFromIngress(s.desired, &d)
-		s.dependencies = append(s.dependencies, d)
+		withholdFromIngress(s.Desired, &d)
+		s.Dependencies = append(s.Dependencies, d)
 	}
-	if plan.SetEnvironmentDigest(s.desired, s.resource, s.dependencies) {
-		return plan.SetDigest(s.desired)
+	if plan.SetEnvironmentDigest(s.Desired, s.Resource, s.Dependencies) {
+		return plan.SetDigest(s.Desired)
 	}
 	return nil
 }
@@ -171,12 +145,12 @@ func (c *sources) resolveDependencies(ctx context.Context, s *scope) error {
 // resolveRevision reads the revision of a dependency that has a resource of its own, if
 // Pods are replaced after its changes. The revision is written after the apply, so that
 // new Pods read the new content.
-func (c *sources) resolveRevision(ctx context.Context, s *scope, d *plan.Dependency) error {
-	if !plan.RollsPods(s.resource) {
+func (c *sources) resolveRevision(ctx context.Context, s *scope.Scope, d *plan.Dependency) error {
+	if !plan.RollsPods(s.Resource) {
 		return nil
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{}
-	key := client.ObjectKey{Namespace: s.resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
+	key := client.ObjectKey{Namespace: s.Resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
 	if err := c.hub.Get(ctx, key, resource); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading resource %s: %w", key, err)
 	}

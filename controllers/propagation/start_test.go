@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/propagation/targetqueue"
 	"github.com/portico-io/portico/controllers/reconciler"
 )
@@ -85,8 +86,8 @@ func TestStartDuringMove(t *testing.T) {
 			Published:   func(types.NamespacedName) bool { return true },
 			NewReconciler: func(target types.NamespacedName) reconcile.Reconciler {
 				return reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-					s := &scope{target: target, resource: &v1alpha1.KubernetesApplicationResource{}}
-					if err := c.hub.Get(ctx, r.NamespacedName, s.resource); err != nil {
+					s := &scope.Scope{Target: target, Resource: &v1alpha1.KubernetesApplicationResource{}}
+					if err := c.hub.Get(ctx, r.NamespacedName, s.Resource); err != nil {
 						t.Error(err)
 					}
 					if target.Name == "old" {
@@ -123,7 +124,7 @@ func TestStartDuringMove(t *testing.T) {
 		informer.add(web, false)
 		expect("with one of two members known", nil)
 		informer.add(db, true)
-		wait := reconciler.RequeueAfter(pollInterval)
+		wait := reconciler.RequeueAfter(scope.PollInterval)
 		expect("with one of two members ready", map[string]error{"web": wait, "db": wait})
 
 		ready := moving("db", "old", "new", "new")
