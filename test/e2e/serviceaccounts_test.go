@@ -204,33 +204,3 @@ var _ = Describe("The ServiceAccount of Pods", func() {
 		Expect(get(dev, namespace, "serviceaccount/checkout", ".metadata.name}{.metadata.labels}{.metadata.annotations")).To(Equal("checkout"))
 	})
 })
-
-var _ = Describe("A whole application, unchanged", func() {
-	It("runs on a target: 12 Deployments, 12 Services, 11 ServiceAccounts", func() {
-		namespace := newNamespace(dev)
-		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/schedule=remote")
-		Eventually(func() string { // the API server sees the label
-			return run(hub, "", "-n", namespace, "create", "deployment", "new", "--image=nginx:1", "--dry-run=server", "-o", "jsonpath={.metadata.labels}").out
-		}).Should(ContainSubstring("workload.crossplane.io/schedule"))
-		const shop = "../../config/samples/online-boutique.yaml"
-		kubectl(hub, "-n", namespace, "apply", "-f", shop)
-		kubectl(hub, "-n", namespace, "wait", "deployment", "--all", "--for=condition=Available", "--timeout=120s")
-		deployments := names(hub, namespace, "deployment")
-		Expect(deployments).To(HaveLen(12))
-		for _, deployment := range deployments {
-			kubectl(hub, "-n", namespace, "rollout", "status", deployment, "--timeout=60s")
-		}
-		Expect(names(dev, namespace, "deployment")).To(ConsistOf(deployments))
-		Expect(names(dev, namespace, "service")).To(ConsistOf(names(hub, namespace, "service")))
-		Expect(names(dev, namespace, "serviceaccount")).To(ConsistOf(names(hub, namespace, "serviceaccount")))
-		Expect(names(hub, namespace, "pods")).To(BeEmpty())
-		Eventually(func() string { return condition(namespace, "ka/default", "Ready", "status") }).Should(Equal("True"))
-		Eventually(func() string {
-			return get(hub, namespace, "service/frontend-external", ".status.loadBalancer.ingress[0].ip")
-		}).ShouldNot(BeEmpty())
-		Expect(run(hub, "", "-n", namespace, "diff", "-f", shop)).To(Equal(result{}))
-		kubectl(hub, "-n", namespace, "delete", "-f", shop)
-		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
-		Expect(names(dev, namespace, "deployment,service,serviceaccount")).To(ConsistOf("serviceaccount/default"))
-	})
-})
