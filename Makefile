@@ -81,7 +81,7 @@ test-others:
 
 # Each target runs a few seconds. A fuzz build instruments all imports, so the list
 # has only packages with few imports.
-FUZZ = api/kinds:FuzzProject api/kinds:FuzzRewrite api/kinds:FuzzIntent api/workload/conversion:FuzzConversion
+FUZZ = api/kinds:FuzzProject api/kinds/references:FuzzRewrite api/kinds:FuzzIntent api/workload/conversion:FuzzConversion
 INPUTS = 5000
 
 fuzz: toolchain ## Run the fuzz tests

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -74,10 +75,10 @@ func ContentDeniedReason(resource *v1alpha1.KubernetesApplicationResource, nativ
 func HubOnlyReason(object *unstructured.Unstructured) string {
 	switch gvk := object.GroupVersionKind(); {
 	case !kinds.HasContent(gvk):
-	case gvk.Kind == kinds.SecretKind:
+	case gvk.Kind == references.SecretKind:
 		kind, _, _ := unstructured.NestedString(object.Object, "type")
 		return HubOnlySecretReason(corev1.SecretType(kind))
-	case object.GetName() == kinds.RootCA:
+	case object.GetName() == references.RootCA:
 		return "holds the hub's certificate authority, of which every cluster has its own, and is never sent"
 	}
 	return ""

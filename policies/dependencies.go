@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -33,7 +34,7 @@ func DependencyKeys(resource *v1alpha1.KubernetesApplicationResource) []string {
 	}
 	for _, ref := range resource.Spec.Secrets {
 		if ref.Name != "" {
-			out = append(out, DependencyKey(kinds.SecretKind, ref.Name))
+			out = append(out, DependencyKey(references.SecretKind, ref.Name))
 		}
 	}
 	if owner := DependencyOwner(resource); owner != nil {
@@ -142,12 +143,12 @@ func validateSharedDependencies(resource *v1alpha1.KubernetesApplicationResource
 
 // RequiredReferences lists the references of an object's Pods without which the Pods do
 // not start, their ServiceAccount first.
-func RequiredReferences(object *unstructured.Unstructured) []kinds.Reference {
-	var out []kinds.Reference
-	if account := kinds.ServiceAccount(object); account != "" && account != kinds.DefaultServiceAccount {
-		out = append(out, kinds.Reference{Kind: kinds.ServiceAccountKind, Name: account, Field: kinds.ServiceAccountField(object)})
+func RequiredReferences(object *unstructured.Unstructured) []references.Reference {
+	var out []references.Reference
+	if account := references.ServiceAccount(object); account != "" && account != kinds.DefaultServiceAccount {
+		out = append(out, references.Reference{Kind: kinds.ServiceAccountKind, Name: account, Field: references.ServiceAccountField(object)})
 	}
-	for _, r := range kinds.References(object) {
+	for _, r := range references.Of(object) {
 		if !r.Optional {
 			out = append(out, r)
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -83,7 +84,7 @@ func TestRequiredReferences(t *testing.T) {
 	pods := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {
   serviceAccountName: checkout, imagePullSecrets: [{name: pull}],
   containers: [{name: web, env: [{name: A, value: b}, {name: B, valueFrom: {configMapKeyRef: {name: settings, key: b}}}], envFrom: [{secretRef: {name: maybe, optional: true}}]}]}}}}`)
-	want := []kinds.Reference{
+	want := []references.Reference{
 		{Kind: "ServiceAccount", Name: "checkout", Field: "spec.template.spec.serviceAccountName"},
 		{Kind: "ConfigMap", Name: "settings", Env: true, Field: "spec.template.spec.containers[0].env[1].valueFrom.configMapKeyRef.name"},
 		{Kind: "Secret", Name: "pull", Field: "spec.template.spec.imagePullSecrets[0].name"},

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -59,8 +61,8 @@ func RightsForNative(object, old *unstructured.Unstructured, namespace string) [
 	sends := func(object *unstructured.Unstructured) bool {
 		return kinds.IsRemote(object) && WithRBAC(object, none)
 	}
-	account := kinds.ServiceAccount(object)
-	if !sends(object) || account == "" || account == kinds.DefaultServiceAccount || sends(old) && kinds.ServiceAccount(old) == account {
+	account := references.ServiceAccount(object)
+	if !sends(object) || account == "" || account == kinds.DefaultServiceAccount || sends(old) && references.ServiceAccount(old) == account {
 		return nil
 	}
 	return rightsToGrantRoles(withRBACPath, namespace, fmt.Sprintf("sends the Roles of ServiceAccount %s to a target", account))
@@ -75,7 +77,7 @@ func rightsForTemplate(path *field.Path, template, old runtime.RawExtension, nam
 		return nil
 	}
 	kind := object.GroupVersionKind()
-	if kind.Group != rbacv1.GroupName || kind.Kind != kinds.RoleKind && kind.Kind != kinds.RoleBindingKind || kinds.EqualJSON(template.Raw, old.Raw) {
+	if kind.Group != rbacv1.GroupName || kind.Kind != kinds.RoleKind && kind.Kind != kinds.RoleBindingKind || fields.EqualJSON(template.Raw, old.Raw) {
 		return nil
 	}
 	return rightsToGrantRoles(path, namespace, fmt.Sprintf("sends %s %s to a target", kind.Kind, object.GetName()))

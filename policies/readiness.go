@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -106,7 +107,7 @@ func unknownReadiness(reason string) Readiness {
 // users who may read the resource, and not the Secret, see its readiness. It returns
 // other objects unchanged.
 func withoutData(object *unstructured.Unstructured) *unstructured.Unstructured {
-	if object.GroupVersionKind().GroupKind() != (corev1.SchemeGroupVersion.WithKind(kinds.SecretKind).GroupKind()) {
+	if object.GroupVersionKind().GroupKind() != (corev1.SchemeGroupVersion.WithKind(references.SecretKind).GroupKind()) {
 		return object
 	}
 	out := &unstructured.Unstructured{Object: maps.Clone(object.Object)}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 )
 
 // Redacted replaces a value that is not shown.
@@ -36,7 +37,7 @@ func RedactField(path string, value any, secret bool) any {
 // IsSecret tells whether an object is a Secret.
 func IsSecret(object *unstructured.Unstructured) bool {
 	gvk := object.GroupVersionKind()
-	return gvk.Group == "" && gvk.Kind == kinds.SecretKind
+	return gvk.Group == "" && gvk.Kind == references.SecretKind
 }
 
 // lastApplied is the suffix of annotations in which clients keep a copy of the

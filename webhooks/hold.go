@@ -8,13 +8,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // hold keeps the hub's controllers from running remote objects. In a namespace that
 // opts in, it first labels the objects.
 func hold(identity string, namespaceOptsIn bool) handler {
 	return nativeHandler(func(_ context.Context, q nativeRequest) (admission.Response, error) {
-		var patch kinds.Patch
+		var patch fields.Patch
 		if namespaceOptsIn {
 			patch = kinds.OptIn(q.object, q.old)
 		}
@@ -26,6 +27,6 @@ func hold(identity string, namespaceOptsIn bool) handler {
 		if err != nil {
 			return admission.Response{}, err
 		}
-		return allowedWithPatch(kinds.RestoreManagedFields(append(patch, held...), q.object, q.old), "held"), nil
+		return allowedWithPatch(fields.RestoreManagedFields(append(patch, held...), q.object, q.old), "held"), nil
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 	"github.com/portico-io/portico/policies/decisions"
@@ -45,7 +46,7 @@ func (o Options) warnOfMissing(cache *cacheLookup, q nativeRequest, resp admissi
 
 // exists tells whether the object of a reference exists. For an error other than NotFound
 // it is true: a warning would be wrong.
-func (l *cacheLookup) exists(reader client.Reader, r kinds.Reference) bool {
+func (l *cacheLookup) exists(reader client.Reader, r references.Reference) bool {
 	if reader == nil {
 		return true
 	}
@@ -60,7 +61,7 @@ func (l *cacheLookup) exists(reader client.Reader, r kinds.Reference) bool {
 }
 
 // isSent tells whether a resource sends the ServiceAccount of a reference.
-func (l *cacheLookup) isSent(r kinds.Reference) bool {
+func (l *cacheLookup) isSent(r references.Reference) bool {
 	if r.Kind != kinds.ServiceAccountKind {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // pin keeps spec.replicas of the ReplicaSets of held Deployments at 0.
@@ -20,5 +21,5 @@ func pin(_ context.Context, req admission.Request) (admission.Response, error) {
 	if kinds.IsRemote(object) {
 		return admission.Allowed(""), nil // it is sent itself
 	}
-	return allowedWithPatch(kinds.RestoreManagedFields(kinds.Pin(object), object, old), "pinned"), nil
+	return allowedWithPatch(fields.RestoreManagedFields(kinds.Pin(object), object, old), "pinned"), nil
 }

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // shield keeps the status that Portico wrote. It replaces the status that another
@@ -24,7 +25,7 @@ func shield(identity string) handler {
 		if old == nil || !isStatusManaged(old) {
 			return admission.Allowed(""), nil
 		}
-		return allowedWithPatch(kinds.RestoreManagedFields(kinds.Replace(object, old, "status"), object, old), "shielded"), nil
+		return allowedWithPatch(fields.RestoreManagedFields(fields.Replace(object, old, "status"), object, old), "shielded"), nil
 	}
 }
 

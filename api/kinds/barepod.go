@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -51,21 +52,21 @@ func (Pod) Properties() Properties {
 
 // Hold implements Kind. The API server refuses a gate next to a node name. Validate does
 // so, too, and says more.
-func (p Pod) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, error) {
-	if old != nil || p.Held(object) || nestedString(object, "spec", "nodeName") != "" || metav1.GetControllerOfNoCopy(object) != nil {
+func (p Pod) Hold(object, old *unstructured.Unstructured, _ Author) (fields.Patch, error) {
+	if old != nil || p.Held(object) || fields.String(object, "spec", "nodeName") != "" || metav1.GetControllerOfNoCopy(object) != nil {
 		return nil, nil
 	}
 	gates, _, _ := unstructured.NestedSlice(object.Object, gatesPath...)
-	return set(object, append(gates, map[string]any{"name": v1alpha1.RemoteSchedulingGate}), gatesPath...), nil
+	return fields.Set(object, append(gates, map[string]any{"name": v1alpha1.RemoteSchedulingGate}), gatesPath...), nil
 }
 
 // Release implements Kind. Intake removes the gate.
-func (Pod) Release(*unstructured.Unstructured) Patch { return nil }
+func (Pod) Release(*unstructured.Unstructured) fields.Patch { return nil }
 
 // Held implements Kind.
 func (Pod) Held(object *unstructured.Unstructured) bool {
 	gates, _, _ := unstructured.NestedFieldNoCopy(object.Object, gatesPath...)
-	return slices.ContainsFunc(items(gates), isRemoteGate)
+	return slices.ContainsFunc(fields.Items(gates), isRemoteGate)
 }
 
 func isRemoteGate(gate map[string]any) bool { return gate["name"] == v1alpha1.RemoteSchedulingGate }
@@ -78,7 +79,7 @@ func (p Pod) Validate(object, old *unstructured.Unstructured) field.ErrorList {
 		return nil
 	case p.Held(object):
 		return validateVolumesAndClaims(object)
-	case old == nil && nestedString(object, "spec", "nodeName") != "":
+	case old == nil && fields.String(object, "spec", "nodeName") != "":
 		return field.ErrorList{field.Forbidden(specPath.Child("nodeName"),
 			"names a node of the hub, and the Pod runs on a target; leave the field out, or remove the label")}
 	case old == nil:
@@ -97,13 +98,13 @@ func validateVolumesAndClaims(object *unstructured.Unstructured) field.ErrorList
 	var errs field.ErrorList
 	spec, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec")
 	pod, _ := spec.(map[string]any)
-	for i, volume := range items(pod["volumes"]) {
+	for i, volume := range fields.Items(pod["volumes"]) {
 		if volume["ephemeral"] != nil {
 			errs = append(errs, field.Forbidden(specPath.Child("volumes").Index(i).Child("ephemeral"),
 				"the hub would create the claim of this volume; put the Pod into a Job or a Deployment"))
 		}
 	}
-	for i, claim := range items(pod["resourceClaims"]) {
+	for i, claim := range fields.Items(pod["resourceClaims"]) {
 		if claim["resourceClaimTemplateName"] != nil {
 			errs = append(errs, field.Forbidden(specPath.Child("resourceClaims").Index(i).Child("resourceClaimTemplateName"),
 				"the hub would create this claim; put the Pod into a Job or a Deployment"))
@@ -116,29 +117,13 @@ func validateVolumesAndClaims(object *unstructured.Unstructured) field.ErrorList
 // that of a new Pod.
 func (Pod) SetReturned(object *unstructured.Unstructured) *unstructured.Unstructured {
 	out := object.DeepCopy()
-	removeItems(out.Object["spec"], "schedulingGates", isRemoteGate)
+	fields.RemoveItems(out.Object["spec"], "schedulingGates", isRemoteGate)
 	status := map[string]any{"phase": string(corev1.PodPending)}
-	if class := nestedString(object, "status", "qosClass"); class != "" {
+	if class := fields.String(object, "status", "qosClass"); class != "" {
 		status["qosClass"] = class
 	}
 	out.Object["status"] = status
 	return out
-}
-
-// removeItems removes items from a list of objects, and an empty list from its object.
-func removeItems(object any, key string, match func(map[string]any) bool) {
-	fields, _ := object.(map[string]any)
-	list, _ := fields[key].([]any)
-	if list == nil {
-		return
-	}
-	list = slices.DeleteFunc(list, func(item any) bool {
-		fields, ok := item.(map[string]any)
-		return ok && match(fields)
-	})
-	if fields[key] = list; len(list) == 0 {
-		delete(fields, key)
-	}
 }
 
 // removeHubFields removes the fields that the hub's admission sets on every Pod. The
@@ -155,8 +140,8 @@ func (Pod) removeHubFields(template *unstructured.Unstructured, _ Intent) {
 	if pod["serviceAccount"] == pod["serviceAccountName"] {
 		delete(pod, "serviceAccount") // the deprecated name of the field
 	}
-	removeItems(pod, "schedulingGates", isRemoteGate)
-	removeItems(pod, "tolerations", isDefaultToleration)
+	fields.RemoveItems(pod, "schedulingGates", isRemoteGate)
+	fields.RemoveItems(pod, "tolerations", isDefaultToleration)
 	removeTokenVolumes(pod)
 }
 
@@ -186,17 +171,17 @@ func removeTokenVolumes(pod map[string]any) {
 		return
 	}
 	removed := map[string]bool{}
-	removeItems(pod, "volumes", func(volume map[string]any) bool {
+	fields.RemoveItems(pod, "volumes", func(volume map[string]any) bool {
 		name, _ := volume["name"].(string)
-		token := slices.ContainsFunc(items(child(volume, "projected")["sources"]), func(source map[string]any) bool {
+		token := slices.ContainsFunc(fields.Items(fields.Child(volume, "projected")["sources"]), func(source map[string]any) bool {
 			return source["serviceAccountToken"] != nil
 		})
 		removed[name] = removed[name] || token && strings.HasPrefix(name, tokenVolumePrefix)
 		return removed[name]
 	})
 	for _, list := range []string{"initContainers", "containers"} {
-		for _, container := range items(pod[list]) {
-			removeItems(container, "volumeMounts", func(mount map[string]any) bool {
+		for _, container := range fields.Items(pod[list]) {
+			fields.RemoveItems(container, "volumeMounts", func(mount map[string]any) bool {
 				name, _ := mount["name"].(string)
 				return removed[name] && mount["mountPath"] == tokenMountPath
 			})
@@ -242,11 +227,11 @@ func (Pod) Reflect(native *unstructured.Unstructured, seen Observation) map[stri
 				status[key] = value
 			}
 		}
-		for _, condition := range items(status["conditions"]) {
+		for _, condition := range fields.Items(status["conditions"]) {
 			delete(condition, "observedGeneration") // the target's
 		}
 		for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
-			for _, container := range items(status[list]) {
+			for _, container := range fields.Items(status[list]) {
 				for _, key := range []string{"resources", "allocatedResources", "allocatedResourcesStatus"} {
 					delete(container, key) // quotas of the hub would count them
 				}
@@ -265,22 +250,22 @@ func (Pod) Reflect(native *unstructured.Unstructured, seen Observation) map[stri
 // the target. The API server accepts the new status once the old one is gone.
 func removeRestarted(native *unstructured.Unstructured, current, status map[string]any, list string) {
 	ended := map[any]bool{}
-	for _, container := range items(current[list]) {
-		terminated := child(child(container, "state"), "terminated")
+	for _, container := range fields.Items(current[list]) {
+		terminated := fields.Child(fields.Child(container, "state"), "terminated")
 		ended[container["name"]] = terminated != nil && !restarts(native, container["name"], terminated["exitCode"] != int64(0))
 	}
-	removeItems(status, list, func(container map[string]any) bool {
-		return ended[container["name"]] && child(child(container, "state"), "terminated") == nil
+	fields.RemoveItems(status, list, func(container map[string]any) bool {
+		return ended[container["name"]] && fields.Child(fields.Child(container, "state"), "terminated") == nil
 	})
 }
 
 // restarts tells whether a container starts again after it ended.
 func restarts(pod *unstructured.Unstructured, name any, failed bool) bool {
 	spec, _, _ := unstructured.NestedFieldNoCopy(pod.Object, "spec")
-	fields, _ := spec.(map[string]any)
-	policy, _ := fields["restartPolicy"].(string)
+	values, _ := spec.(map[string]any)
+	policy, _ := values["restartPolicy"].(string)
 	for _, list := range []string{"initContainers", "containers"} {
-		for _, container := range items(fields[list]) {
+		for _, container := range fields.Items(values[list]) {
 			if own, _ := container["restartPolicy"].(string); container["name"] == name && own != "" {
 				policy = own
 			}
@@ -301,15 +286,15 @@ func (Pod) Deleted(status map[string]any) (map[string]any, bool) {
 	last := runtime.DeepCopyJSON(status)
 	last["phase"], last["reason"] = string(corev1.PodFailed), ReasonDeletedOnTarget
 	last["message"] = "the Pod was deleted on its target, and is not created again; delete and re-create it to run it"
-	for _, condition := range items(last["conditions"]) {
+	for _, condition := range fields.Items(last["conditions"]) {
 		if condition["type"] == string(corev1.PodReady) || condition["type"] == string(corev1.ContainersReady) {
 			condition["status"], condition["reason"] = string(corev1.ConditionFalse), "PodFailed"
 		}
 	}
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
-		for _, container := range items(last[list]) {
+		for _, container := range fields.Items(last[list]) {
 			container["ready"] = false
-			if child(child(container, "state"), "running") != nil {
+			if fields.Child(fields.Child(container, "state"), "running") != nil {
 				container["started"] = false
 				container["state"] = map[string]any{"terminated": map[string]any{"exitCode": int64(137), "reason": "ContainerStatusUnknown"}}
 			}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 const (
@@ -152,7 +154,7 @@ func TestReflectPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			native := read(t, podHeld)
-			child(native.Object, "spec")["restartPolicy"] = tc.restartPolicy
+			fields.Child(native.Object, "spec")["restartPolicy"] = tc.restartPolicy
 			native.Object["status"] = status(t, tc.hub)
 			got := Pod{}.Reflect(native, Observation{Status: status(t, tc.target)})
 			if diff := cmp.Diff(status(t, tc.want), got); diff != "" {

@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/kinds/fields"
+	"github.com/portico-io/portico/api/kinds/references"
 )
 
 // content is the common part of Secret and ConfigMap. The hub runs nothing of them, so
@@ -34,10 +37,10 @@ func (content) Properties() Properties {
 }
 
 // Hold implements Kind.
-func (content) Hold(_, _ *unstructured.Unstructured, _ Author) (Patch, error) { return nil, nil }
+func (content) Hold(_, _ *unstructured.Unstructured, _ Author) (fields.Patch, error) { return nil, nil }
 
 // Release implements Kind.
-func (content) Release(*unstructured.Unstructured) Patch { return nil }
+func (content) Release(*unstructured.Unstructured) fields.Patch { return nil }
 
 // Held implements Kind.
 func (content) Held(object *unstructured.Unstructured) bool { return IsRemote(object) }
@@ -55,7 +58,7 @@ func (content) reportsObservedGeneration() bool { return false }
 // HasContent tells whether a kind is Secret or ConfigMap. Caches have only the metadata
 // of these.
 func HasContent(gvk schema.GroupVersionKind) bool {
-	return gvk.GroupVersion() == corev1.SchemeGroupVersion && (gvk.Kind == SecretKind || gvk.Kind == ConfigMapKind)
+	return gvk.GroupVersion() == corev1.SchemeGroupVersion && (gvk.Kind == references.SecretKind || gvk.Kind == references.ConfigMapKind)
 }
 
 // RemoveContent removes the data of a Secret or ConfigMap, and kubectl's record of it,
@@ -76,7 +79,7 @@ func RemoveContent(object *unstructured.Unstructured) map[string]any {
 		taken[field] = value
 		delete(object.Object, field)
 	}
-	remove(object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	fields.Remove(object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 	return taken
 }
 

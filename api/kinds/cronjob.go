@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -94,7 +95,7 @@ func schedulesOnTarget(object *unstructured.Unstructured) bool {
 
 // Hold implements Kind. The intent has the user's own value of spec.suspend. It is always
 // recorded, because spec.suspend is true from then on.
-func (CronJob) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, error) {
+func (CronJob) Hold(object, old *unstructured.Unstructured, _ Author) (fields.Patch, error) {
 	intent, recorded, err := IntentOf(object)
 	if err != nil {
 		return nil, err
@@ -105,41 +106,41 @@ func (CronJob) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, er
 		return append(patch, restoreSuspend(object)...), nil
 	}
 	intent.Suspended = suspended && (intent.Suspended || !recorded)
-	patch = append(patch, set(object, true, suspendPath...)...)
+	patch = append(patch, fields.Set(object, true, suspendPath...)...)
 	return append(patch, intent.annotate(object)...), nil
 }
 
 // Release implements Kind.
-func (CronJob) Release(object *unstructured.Unstructured) Patch {
+func (CronJob) Release(object *unstructured.Unstructured) fields.Patch {
 	patch := restoreSuspend(object)
 	for _, field := range jobTemplateFields {
 		for _, key := range field.keys {
 			template, found, _ := unstructured.NestedString(object.Object, field.inTemplate(key)...)
 			own, _, _ := unstructured.NestedString(object.Object, "metadata", field.name, key)
 			if found && (template == own || key == v1alpha1.ScheduleLabel && template == v1alpha1.ScheduleRemote) {
-				patch = append(patch, remove(object, field.inTemplate(key)...)...)
+				patch = append(patch, fields.Remove(object, field.inTemplate(key)...)...)
 			}
 		}
-		patch = append(patch, removeEmpty(object, "spec", "jobTemplate", "metadata", field.name)...)
+		patch = append(patch, fields.RemoveEmpty(object, "spec", "jobTemplate", "metadata", field.name)...)
 	}
-	return append(patch, removeEmpty(object, "spec", "jobTemplate", "metadata")...)
+	return append(patch, fields.RemoveEmpty(object, "spec", "jobTemplate", "metadata")...)
 }
 
 // restoreSuspend gives a CronJob the user's value of spec.suspend, if it has another.
-func restoreSuspend(object *unstructured.Unstructured) Patch {
+func restoreSuspend(object *unstructured.Unstructured) fields.Patch {
 	intent, recorded, err := IntentOf(object)
 	suspended, _, _ := unstructured.NestedBool(object.Object, suspendPath...)
-	var patch Patch
+	var patch fields.Patch
 	if err == nil && recorded && suspended {
-		patch = set(object, intent.Suspended, suspendPath...)
+		patch = fields.Set(object, intent.Suspended, suspendPath...)
 	}
 	return append(patch, removeIntent(object)...)
 }
 
 // labelJobs copies the labels and annotations of a CronJob that say where its Jobs run to
 // their template. A value that the template had already is the user's.
-func labelJobs(object, old *unstructured.Unstructured) Patch {
-	var patch Patch
+func labelJobs(object, old *unstructured.Unstructured) fields.Patch {
+	var patch fields.Patch
 	for _, field := range jobTemplateFields {
 		for _, key := range field.keys {
 			path, own := field.inTemplate(key), []string{"metadata", field.name, key}
@@ -152,9 +153,9 @@ func labelJobs(object, old *unstructured.Unstructured) Patch {
 			}
 			switch {
 			case wanted && (!found || copied):
-				patch = append(patch, set(object, value, path...)...)
+				patch = append(patch, fields.Set(object, value, path...)...)
 			case !wanted && copied:
-				patch = append(patch, remove(object, path...)...)
+				patch = append(patch, fields.Remove(object, path...)...)
 			}
 		}
 	}
@@ -197,7 +198,7 @@ func (CronJob) Validate(object, _ *unstructured.Unstructured) field.ErrorList {
 		return nil
 	}
 	path := append(slices.Clone(jobTemplatePath), managedByPath...)
-	if manager := nestedString(object, path...); manager != "" && manager != v1alpha1.RemoteJobManager {
+	if manager := fields.String(object, path...); manager != "" && manager != v1alpha1.RemoteJobManager {
 		return field.ErrorList{field.Invalid(field.NewPath(path[0], path[1:]...), manager, managedByOther)}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -32,33 +33,33 @@ func (DaemonSet) Properties() Properties {
 }
 
 // Hold implements Kind.
-func (d DaemonSet) Hold(object, old *unstructured.Unstructured, by Author) (Patch, error) {
+func (d DaemonSet) Hold(object, old *unstructured.Unstructured, by Author) (fields.Patch, error) {
 	return holdWorkload(d, object, old, by)
 }
 
 // Release implements Kind.
-func (d DaemonSet) Release(object *unstructured.Unstructured) Patch {
+func (d DaemonSet) Release(object *unstructured.Unstructured) fields.Patch {
 	return releaseWorkload(d, object)
 }
 
-func (d DaemonSet) setHold(object, old *unstructured.Unstructured) Patch {
+func (d DaemonSet) setHold(object, old *unstructured.Unstructured) fields.Patch {
 	patch := d.podTemplate.setHold(object, old)
-	if nestedString(object, nodeNamePath...) == "" {
-		patch = append(patch, set(object, v1alpha1.RemoteNodeName, nodeNamePath...)...)
+	if fields.String(object, nodeNamePath...) == "" {
+		patch = append(patch, fields.Set(object, v1alpha1.RemoteNodeName, nodeNamePath...)...)
 	}
 	return patch
 }
 
-func (d DaemonSet) removeHold(object *unstructured.Unstructured) Patch {
+func (d DaemonSet) removeHold(object *unstructured.Unstructured) fields.Patch {
 	patch := d.podTemplate.removeHold(object)
-	if nestedString(object, nodeNamePath...) == v1alpha1.RemoteNodeName {
-		patch = append(patch, remove(object, nodeNamePath...)...)
+	if fields.String(object, nodeNamePath...) == v1alpha1.RemoteNodeName {
+		patch = append(patch, fields.Remove(object, nodeNamePath...)...)
 	}
 	return patch
 }
 
 func (d DaemonSet) removeHubFields(template *unstructured.Unstructured, intent Intent) {
-	if nestedString(template, nodeNamePath...) == v1alpha1.RemoteNodeName {
+	if fields.String(template, nodeNamePath...) == v1alpha1.RemoteNodeName {
 		unstructured.RemoveNestedField(template.Object, nodeNamePath...)
 	}
 	annotations := template.GetAnnotations()

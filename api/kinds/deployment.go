@@ -4,6 +4,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // Deployment is held by the label in its Pod template: the ReplicaSets that the hub
@@ -32,12 +34,12 @@ func (Deployment) Properties() Properties {
 }
 
 // Hold implements Kind.
-func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (Patch, error) {
+func (d Deployment) Hold(object, old *unstructured.Unstructured, by Author) (fields.Patch, error) {
 	return holdWorkload(d, object, old, by)
 }
 
 // Release implements Kind.
-func (d Deployment) Release(object *unstructured.Unstructured) Patch {
+func (d Deployment) Release(object *unstructured.Unstructured) fields.Patch {
 	return releaseWorkload(d, object)
 }
 

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // read returns the object a YAML text stands for, and nil for an empty text.
@@ -30,7 +32,7 @@ func read(t testing.TB, text string) *unstructured.Unstructured {
 }
 
 // patch applies a patch as the API server does.
-func patch(t testing.TB, object *unstructured.Unstructured, p Patch) *unstructured.Unstructured {
+func patch(t testing.TB, object *unstructured.Unstructured, p fields.Patch) *unstructured.Unstructured {
 	t.Helper()
 	before, err := object.MarshalJSON()
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // HorizontalPodAutoscaler is not changed. A ValidatingAdmissionPolicy denies that the
@@ -28,12 +30,12 @@ func (HorizontalPodAutoscaler) Properties() Properties {
 }
 
 // Hold implements Kind.
-func (HorizontalPodAutoscaler) Hold(_, _ *unstructured.Unstructured, _ Author) (Patch, error) {
+func (HorizontalPodAutoscaler) Hold(_, _ *unstructured.Unstructured, _ Author) (fields.Patch, error) {
 	return nil, nil
 }
 
 // Release implements Kind.
-func (HorizontalPodAutoscaler) Release(*unstructured.Unstructured) Patch { return nil }
+func (HorizontalPodAutoscaler) Release(*unstructured.Unstructured) fields.Patch { return nil }
 
 // Held implements Kind.
 func (HorizontalPodAutoscaler) Held(object *unstructured.Unstructured) bool { return IsRemote(object) }
@@ -66,7 +68,7 @@ func ScaleTargetOf(object *unstructured.Unstructured) (ScaleTarget, bool) {
 	if object.GroupVersionKind() != (HorizontalPodAutoscaler{}).GroupVersionKind() {
 		return ScaleTarget{}, false
 	}
-	field := func(name string) string { return nestedString(object, "spec", "scaleTargetRef", name) }
+	field := func(name string) string { return fields.String(object, "spec", "scaleTargetRef", name) }
 	return ScaleTarget{GroupVersionKind: schema.FromAPIVersionAndKind(field("apiVersion"), field("kind")), Name: field("name")}, true
 }
 
@@ -87,7 +89,7 @@ func AutoscaledReplicas(status map[string]any) (int64, bool) {
 	_, scaled, _ := unstructured.NestedString(status, "lastScaleTime")
 	replicas, _, _ := unstructured.NestedInt64(status, "desiredReplicas")
 	conditions, _, _ := unstructured.NestedSlice(status, "conditions")
-	for _, condition := range items(conditions) {
+	for _, condition := range fields.Items(conditions) {
 		if condition["type"] == string(autoscalingv2.AbleToScale) && condition["status"] != string(corev1.ConditionTrue) {
 			return 0, false
 		}

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -36,21 +37,21 @@ func (Ingress) Properties() Properties {
 
 // Hold implements Kind. An Ingress that runs on the hub has the class of the hub, which the
 // change that labels it does not replace unless the user left it out.
-func (Ingress) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, error) {
+func (Ingress) Hold(object, old *unstructured.Unstructured, _ Author) (fields.Patch, error) {
 	if _, legacy := object.GetAnnotations()[legacyIngressClass]; legacy {
 		return nil, nil
 	}
-	class := nestedString(object, ingressClassPath...)
-	if class == "" || old == nil && !hasManager(object, ingressClassPath...) {
-		return set(object, v1alpha1.RemoteIngressClass, ingressClassPath...), nil
+	class := fields.String(object, ingressClassPath...)
+	if class == "" || old == nil && !fields.HasManager(object, ingressClassPath...) {
+		return fields.Set(object, v1alpha1.RemoteIngressClass, ingressClassPath...), nil
 	}
 	return nil, nil
 }
 
 // Release implements Kind.
-func (Ingress) Release(object *unstructured.Unstructured) Patch {
-	if nestedString(object, ingressClassPath...) == v1alpha1.RemoteIngressClass {
-		return remove(object, ingressClassPath...)
+func (Ingress) Release(object *unstructured.Unstructured) fields.Patch {
+	if fields.String(object, ingressClassPath...) == v1alpha1.RemoteIngressClass {
+		return fields.Remove(object, ingressClassPath...)
 	}
 	return nil
 }
@@ -60,14 +61,14 @@ func (Ingress) Held(object *unstructured.Unstructured) bool { return IngressClas
 
 // IngressClass returns the class of an Ingress, or "".
 func IngressClass(object *unstructured.Unstructured) string {
-	if class := nestedString(object, ingressClassPath...); class != "" {
+	if class := fields.String(object, ingressClassPath...); class != "" {
 		return class
 	}
 	return object.GetAnnotations()[legacyIngressClass]
 }
 
 func (Ingress) removeHubFields(template *unstructured.Unstructured, _ Intent) {
-	if nestedString(template, ingressClassPath...) == v1alpha1.RemoteIngressClass {
+	if fields.String(template, ingressClassPath...) == v1alpha1.RemoteIngressClass {
 		unstructured.RemoveNestedField(template.Object, ingressClassPath...)
 	}
 }
@@ -77,7 +78,7 @@ func (Ingress) reportsObservedGeneration() bool { return false }
 // Reflect implements Kind.
 func (Ingress) Reflect(_ *unstructured.Unstructured, seen Observation) map[string]any {
 	addresses := reflectIngress(seen.Status)
-	for _, address := range items(addresses) {
+	for _, address := range fields.Items(addresses) {
 		delete(address, "ipMode") // of Services only
 	}
 	if len(addresses) == 0 {
@@ -90,15 +91,15 @@ func (Ingress) Reflect(_ *unstructured.Unstructured, seen Observation) map[strin
 func (Ingress) backends(object *unstructured.Unstructured) []Needed {
 	var out []Needed
 	add := func(backend map[string]any, path *field.Path) {
-		if name, _ := child(backend, "service")["name"].(string); name != "" {
+		if name, _ := fields.Child(backend, "service")["name"].(string); name != "" {
 			out = append(out, Needed{Kind: Service{}, Name: name, Field: path.Child("service", "name").String()})
 		}
 	}
-	spec, path := child(object.Object, "spec"), field.NewPath("spec")
-	add(child(spec, "defaultBackend"), path.Child("defaultBackend"))
-	for i, rule := range items(spec["rules"]) {
-		for j, route := range items(child(rule, "http")["paths"]) {
-			add(child(route, "backend"), path.Child("rules").Index(i).Child("http", "paths").Index(j).Child("backend"))
+	spec, path := fields.Child(object.Object, "spec"), field.NewPath("spec")
+	add(fields.Child(spec, "defaultBackend"), path.Child("defaultBackend"))
+	for i, rule := range fields.Items(spec["rules"]) {
+		for j, route := range fields.Items(fields.Child(rule, "http")["paths"]) {
+			add(fields.Child(route, "backend"), path.Child("rules").Index(i).Child("http", "paths").Index(j).Child("backend"))
 		}
 	}
 	return out

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/portico-io/portico/api/kinds/fields"
+	"github.com/portico-io/portico/api/kinds/references"
 )
 
 func TestHoldIngress(t *testing.T) {
@@ -43,7 +46,7 @@ func TestReflectIngress(t *testing.T) {
 
 func TestIngressReferences(t *testing.T) {
 	ingress := read(t, `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}, spec: {tls: [{secretName: web-tls}, {hosts: [a]}], defaultBackend: {service: {name: none}}, rules: [{host: a}, {http: {paths: [{backend: {service: {name: web}}}, {backend: {resource: {name: x}}}, {backend: {service: {name: web}}}]}}]}}`)
-	if diff := cmp.Diff([]Reference{{Kind: SecretKind, Name: "web-tls", Optional: true, Field: "spec.tls[0].secretName"}}, References(ingress)); diff != "" {
+	if diff := cmp.Diff([]references.Reference{{Kind: references.SecretKind, Name: "web-tls", Optional: true, Field: "spec.tls[0].secretName"}}, references.Of(ingress)); diff != "" {
 		t.Errorf("references (-want +got):\n%s", diff)
 	}
 	want := []Needed{
@@ -53,8 +56,8 @@ func TestIngressReferences(t *testing.T) {
 	if diff := cmp.Diff(want, NeededBy(ingress)); diff != "" {
 		t.Errorf("backends, each once (-want +got):\n%s", diff)
 	}
-	RewriteReferences(ingress, func(r Reference) string { return "copy-of-" + r.Name })
-	if got := items(child(ingress.Object, "spec")["tls"])[0]["secretName"]; got != "copy-of-web-tls" {
+	references.Rewrite(ingress, func(r references.Reference) string { return "copy-of-" + r.Name })
+	if got := fields.Items(fields.Child(ingress.Object, "spec")["tls"])[0]["secretName"]; got != "copy-of-web-tls" {
 		t.Errorf("the Ingress refers to the copy: %v", got)
 	}
 }

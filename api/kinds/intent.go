@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -68,17 +69,17 @@ func intentBefore(object, old *unstructured.Unstructured) (Intent, error) {
 }
 
 // annotate returns the patch that stores an intent on its object.
-func (i Intent) annotate(object *unstructured.Unstructured) Patch {
+func (i Intent) annotate(object *unstructured.Unstructured) fields.Patch {
 	data, err := json.Marshal(i)
 	if err != nil {
 		panic(err) // strings, numbers and maps of them
 	}
-	return set(object, string(data), "metadata", "annotations", v1alpha1.IntentAnnotation)
+	return fields.Set(object, string(data), "metadata", "annotations", v1alpha1.IntentAnnotation)
 }
 
 // removeIntent returns the patch that removes an object's intent.
-func removeIntent(object *unstructured.Unstructured) Patch {
-	return remove(object, "metadata", "annotations", v1alpha1.IntentAnnotation)
+func removeIntent(object *unstructured.Unstructured) fields.Patch {
+	return fields.Remove(object, "metadata", "annotations", v1alpha1.IntentAnnotation)
 }
 
 // isPorticoKey tells whether a label or annotation is for Portico, not for the target.

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -41,15 +42,15 @@ func (Job) Properties() Properties {
 
 // Hold implements Kind. A Job with a manager of the user is not changed; Validate refuses
 // it.
-func (Job) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, error) {
+func (Job) Hold(object, old *unstructured.Unstructured, _ Author) (fields.Patch, error) {
 	if _, found, _ := unstructured.NestedFieldNoCopy(object.Object, managedByPath...); old != nil || found {
 		return nil, nil
 	}
-	return set(object, v1alpha1.RemoteJobManager, managedByPath...), nil
+	return fields.Set(object, v1alpha1.RemoteJobManager, managedByPath...), nil
 }
 
 // Release implements Kind.
-func (Job) Release(*unstructured.Unstructured) Patch { return nil }
+func (Job) Release(*unstructured.Unstructured) fields.Patch { return nil }
 
 // Held implements Kind.
 func (Job) Held(object *unstructured.Unstructured) bool {
@@ -59,7 +60,7 @@ func (Job) Held(object *unstructured.Unstructured) bool {
 
 // Validate implements Validator.
 func (j Job) Validate(object, old *unstructured.Unstructured) field.ErrorList {
-	manager := nestedString(object, managedByPath...)
+	manager := fields.String(object, managedByPath...)
 	switch {
 	case IsRemote(object) == j.Held(object), old != nil && IsRemote(object) == IsRemote(old):
 		return nil

@@ -6,6 +6,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // For a Job with spec.managedBy the API server accepts only a status that a Job
@@ -137,7 +139,7 @@ func notBelow(next, current map[string]any, count string) {
 
 // conditionStatus returns the status of a condition, or "".
 func conditionStatus(status map[string]any, kind batchv1.JobConditionType) string {
-	for _, condition := range items(status["conditions"]) {
+	for _, condition := range fields.Items(status["conditions"]) {
 		if condition["type"] == string(kind) {
 			value, _ := condition["status"].(string)
 			return value
@@ -159,7 +161,7 @@ func completeConditions(status map[string]any, a, b batchv1.JobConditionType) an
 	}
 	var source map[string]any
 	var conditions []any
-	for _, condition := range items(status["conditions"]) {
+	for _, condition := range fields.Items(status["conditions"]) {
 		if condition["type"] == string(from) {
 			source = condition
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -25,11 +26,11 @@ type Kind interface {
 	// Hold returns the changes after which the hub runs nothing of an object that
 	// is labelled remote. old is nil on create. A malformed value of the object is a
 	// field error.
-	Hold(object, old *unstructured.Unstructured, by Author) (Patch, error)
+	Hold(object, old *unstructured.Unstructured, by Author) (fields.Patch, error)
 
 	// Release returns the changes that undo a hold, for an object whose label was
 	// removed.
-	Release(object *unstructured.Unstructured) Patch
+	Release(object *unstructured.Unstructured) fields.Patch
 
 	// Held tells whether the hub runs nothing of the object. Portico then writes its
 	// status.
@@ -158,7 +159,7 @@ func HasRemoteLabel(object metav1.Object) bool {
 // and on an update without the label. An object with the value "local", or that was
 // in the namespace before it opted in, is not changed. Only kinds with the property
 // OptIn get the label.
-func OptIn(object, old *unstructured.Unstructured) Patch {
+func OptIn(object, old *unstructured.Unstructured) fields.Patch {
 	if kind, known := For(object.GroupVersionKind()); !known || !kind.Properties().OptIn || isControlled(object) {
 		return nil
 	}
@@ -168,15 +169,15 @@ func OptIn(object, old *unstructured.Unstructured) Patch {
 	if old != nil && !IsRemote(old) {
 		return nil
 	}
-	if object.GroupVersionKind() == (Pod{}).GroupVersionKind() && nestedString(object, "spec", "nodeName") != "" {
+	if object.GroupVersionKind() == (Pod{}).GroupVersionKind() && fields.String(object, "spec", "nodeName") != "" {
 		return nil // of kubectl debug, or of a kubelet
 	}
-	return set(object, v1alpha1.ScheduleRemote, "metadata", "labels", v1alpha1.ScheduleLabel)
+	return fields.Set(object, v1alpha1.ScheduleRemote, "metadata", "labels", v1alpha1.ScheduleLabel)
 }
 
 // Hold returns the changes that admission makes to an object that is labelled remote,
 // or was before this change.
-func Hold(k Kind, object, old *unstructured.Unstructured, by Author) (Patch, error) {
+func Hold(k Kind, object, old *unstructured.Unstructured, by Author) (fields.Patch, error) {
 	switch {
 	case IsRemote(object):
 		return k.Hold(object, old, by)

@@ -2,6 +2,9 @@ package kinds
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-io/portico/api/kinds/fields"
+	"github.com/portico-io/portico/api/kinds/references"
 )
 
 // Needed is an object that another object needs on its target, and that is sent only for a
@@ -41,10 +44,10 @@ func NeededBy(object *unstructured.Unstructured) []Needed {
 // claimsOf returns the claims that an object's Pods name. The claims of claim templates
 // are made by the target.
 func claimsOf(object *unstructured.Unstructured) []Needed {
-	path := podSpecPath(object).Child("volumes")
+	path := references.PodSpecPath(object).Child("volumes")
 	var out []Needed
-	for i, volume := range items(podSpec(object)["volumes"]) {
-		if name, _ := child(volume, "persistentVolumeClaim")["claimName"].(string); name != "" {
+	for i, volume := range fields.Items(references.PodSpec(object)["volumes"]) {
+		if name, _ := fields.Child(volume, "persistentVolumeClaim")["claimName"].(string); name != "" {
 			out = append(out, Needed{
 				Kind: PersistentVolumeClaim{}, Name: name,
 				Field: path.Index(i).Child("persistentVolumeClaim", "claimName").String(),

@@ -1,12 +1,11 @@
 package kinds
 
 import (
-	"encoding/json"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -54,44 +53,44 @@ func (PersistentVolumeClaim) Properties() Properties {
 // Hold implements Kind. The API server sets the default StorageClass of the hub before it
 // calls webhooks; the target has a default of its own. The class is immutable, so later
 // changes keep the record.
-func (c PersistentVolumeClaim) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, error) {
+func (c PersistentVolumeClaim) Hold(object, old *unstructured.Unstructured, _ Author) (fields.Patch, error) {
 	var intent Intent
 	var err error
 	if old == nil {
 		if intent, _, err = IntentOf(object); err != nil {
 			return nil, err
 		}
-		if nestedString(object, storageClassPath...) != "" && !hasManager(object, storageClassPath...) {
+		if fields.String(object, storageClassPath...) != "" && !fields.HasManager(object, storageClassPath...) {
 			intent.HubStorageClass = true
 		}
 	} else if intent, err = intentBefore(object, old); err != nil {
 		return nil, err
 	}
-	var patch Patch
+	var patch fields.Patch
 	if intent.HubStorageClass {
 		patch = Intent{HubStorageClass: true}.annotate(object)
 	} else {
 		patch = removeIntent(object)
 	}
-	if nestedString(object, volumeNamePath...) == "" && (old == nil || c.hasRemoteVolume(old)) {
-		patch = append(patch, set(object, v1alpha1.RemoteVolumeName, volumeNamePath...)...)
+	if fields.String(object, volumeNamePath...) == "" && (old == nil || c.hasRemoteVolume(old)) {
+		patch = append(patch, fields.Set(object, v1alpha1.RemoteVolumeName, volumeNamePath...)...)
 	}
 	return patch, nil
 }
 
 // Release implements Kind. The name of the volume cannot be removed; validation says so to
 // the user.
-func (PersistentVolumeClaim) Release(object *unstructured.Unstructured) Patch {
+func (PersistentVolumeClaim) Release(object *unstructured.Unstructured) fields.Patch {
 	return removeIntent(object)
 }
 
 // Held implements Kind.
 func (PersistentVolumeClaim) Held(object *unstructured.Unstructured) bool {
-	return nestedString(object, volumeNamePath...) != ""
+	return fields.String(object, volumeNamePath...) != ""
 }
 
 func (PersistentVolumeClaim) hasRemoteVolume(object *unstructured.Unstructured) bool {
-	return nestedString(object, volumeNamePath...) == v1alpha1.RemoteVolumeName
+	return fields.String(object, volumeNamePath...) == v1alpha1.RemoteVolumeName
 }
 
 // immovableReason implements immovable.
@@ -140,28 +139,4 @@ func ClaimNames(object *unstructured.Unstructured) []string {
 		return out
 	}
 	return nil
-}
-
-// hasManager tells whether a manager has a field of a new object, by its managed fields. A
-// field that an admission plugin of the API server filled in has no manager. Without
-// managed fields the answer is true.
-func hasManager(object *unstructured.Unstructured, path ...string) bool {
-	entries := object.GetManagedFields()
-	if len(entries) == 0 {
-		return true
-	}
-	keys := make([]string, 0, len(path))
-	for _, name := range path {
-		keys = append(keys, "f:"+name)
-	}
-	for _, entry := range entries {
-		var owned map[string]any
-		if entry.FieldsV1 == nil || json.NewDecoder(entry.FieldsV1.GetRawReader()).Decode(&owned) != nil {
-			continue
-		}
-		if _, found, _ := unstructured.NestedFieldNoCopy(owned, keys...); found {
-			return true
-		}
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -30,22 +31,22 @@ func (PodDisruptionBudget) Properties() Properties {
 }
 
 // Hold implements Kind. A budget without a selector selects nothing.
-func (PodDisruptionBudget) Hold(object, _ *unstructured.Unstructured, _ Author) (Patch, error) {
+func (PodDisruptionBudget) Hold(object, _ *unstructured.Unstructured, _ Author) (fields.Patch, error) {
 	if selector, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "selector"); selector == nil {
 		return nil, nil
 	}
-	return set(object, v1alpha1.ScheduleRemote, budgetLabelPath...), nil
+	return fields.Set(object, v1alpha1.ScheduleRemote, budgetLabelPath...), nil
 }
 
 // Release implements Kind.
-func (PodDisruptionBudget) Release(object *unstructured.Unstructured) Patch {
-	return remove(object, budgetLabelPath...)
+func (PodDisruptionBudget) Release(object *unstructured.Unstructured) fields.Patch {
+	return fields.Remove(object, budgetLabelPath...)
 }
 
 // Held implements Kind.
 func (PodDisruptionBudget) Held(object *unstructured.Unstructured) bool {
 	selector, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "selector")
-	return selector == nil || nestedString(object, budgetLabelPath...) == v1alpha1.ScheduleRemote
+	return selector == nil || fields.String(object, budgetLabelPath...) == v1alpha1.ScheduleRemote
 }
 
 func (PodDisruptionBudget) removeHubFields(template *unstructured.Unstructured, _ Intent) {

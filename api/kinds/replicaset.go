@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // ReplicaSet is held by the label in its Pod template: its controller on the hub tries
@@ -37,12 +39,12 @@ func (ReplicaSet) Properties() Properties {
 }
 
 // Hold implements Kind.
-func (r ReplicaSet) Hold(object, old *unstructured.Unstructured, by Author) (Patch, error) {
+func (r ReplicaSet) Hold(object, old *unstructured.Unstructured, by Author) (fields.Patch, error) {
 	return holdWorkload(r, object, old, by)
 }
 
 // Release implements Kind.
-func (r ReplicaSet) Release(object *unstructured.Unstructured) Patch {
+func (r ReplicaSet) Release(object *unstructured.Unstructured) fields.Patch {
 	return releaseWorkload(r, object)
 }
 
@@ -59,11 +61,11 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 // Pin returns the change that keeps a held ReplicaSet without replicas. A ReplicaSet
 // that loses the label is not pinned.
-func Pin(replicaSet *unstructured.Unstructured) Patch {
+func Pin(replicaSet *unstructured.Unstructured) fields.Patch {
 	if !HasRemoteLabel(replicaSet) {
 		return nil
 	}
-	return set(replicaSet, int64(0), "spec", "replicas")
+	return fields.Set(replicaSet, int64(0), "spec", "replicas")
 }
 
 // NewestReplicaSet returns the ReplicaSet of a Deployment's current template: the one

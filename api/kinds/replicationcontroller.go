@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // ReplicationController is held as ReplicaSet is.
@@ -23,12 +25,12 @@ func (ReplicationController) Resource() string { return "replicationcontrollers"
 func (ReplicationController) Properties() Properties { return ReplicaSet{}.Properties() }
 
 // Hold implements Kind.
-func (r ReplicationController) Hold(object, old *unstructured.Unstructured, by Author) (Patch, error) {
+func (r ReplicationController) Hold(object, old *unstructured.Unstructured, by Author) (fields.Patch, error) {
 	return holdWorkload(r, object, old, by)
 }
 
 // Release implements Kind.
-func (r ReplicationController) Release(object *unstructured.Unstructured) Patch {
+func (r ReplicationController) Release(object *unstructured.Unstructured) fields.Patch {
 	return releaseWorkload(r, object)
 }
 

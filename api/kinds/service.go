@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -41,17 +42,17 @@ func (Service) Properties() Properties {
 var classPath = []string{"spec", "loadBalancerClass"}
 
 // Hold implements Kind.
-func (Service) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, error) {
+func (Service) Hold(object, old *unstructured.Unstructured, _ Author) (fields.Patch, error) {
 	intent, err := serviceIntent(object, old)
 	if err != nil {
 		return nil, err
 	}
 	patch := intent.annotate(object)
-	switch class := nestedString(object, classPath...); {
+	switch class := fields.String(object, classPath...); {
 	case IsLoadBalancer(object) && canSetClass(old):
-		patch = append(patch, set(object, v1alpha1.RemoteLoadBalancerClass, classPath...)...)
+		patch = append(patch, fields.Set(object, v1alpha1.RemoteLoadBalancerClass, classPath...)...)
 	case !IsLoadBalancer(object) && class == v1alpha1.RemoteLoadBalancerClass:
-		patch = append(patch, remove(object, classPath...)...)
+		patch = append(patch, fields.Remove(object, classPath...)...)
 	}
 	return patch, nil
 }
@@ -59,15 +60,15 @@ func (Service) Hold(object, old *unstructured.Unstructured, _ Author) (Patch, er
 // canSetClass tells whether the API server would accept our class: it does not
 // change while the Service stays a LoadBalancer.
 func canSetClass(old *unstructured.Unstructured) bool {
-	return old == nil || !IsLoadBalancer(old) || nestedString(old, classPath...) == v1alpha1.RemoteLoadBalancerClass
+	return old == nil || !IsLoadBalancer(old) || fields.String(old, classPath...) == v1alpha1.RemoteLoadBalancerClass
 }
 
 // Release implements Kind. The class cannot be taken off a LoadBalancer;
 // validation says so to the user.
-func (Service) Release(object *unstructured.Unstructured) Patch {
+func (Service) Release(object *unstructured.Unstructured) fields.Patch {
 	patch := removeIntent(object)
-	if !IsLoadBalancer(object) && nestedString(object, classPath...) == v1alpha1.RemoteLoadBalancerClass {
-		patch = append(patch, remove(object, classPath...)...)
+	if !IsLoadBalancer(object) && fields.String(object, classPath...) == v1alpha1.RemoteLoadBalancerClass {
+		patch = append(patch, fields.Remove(object, classPath...)...)
 	}
 	return patch
 }
@@ -77,7 +78,7 @@ func (Service) Held(object *unstructured.Unstructured) bool { return IsRemote(ob
 
 // IsLoadBalancer tells whether a Service is of type LoadBalancer.
 func IsLoadBalancer(service *unstructured.Unstructured) bool {
-	return nestedString(service, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
+	return fields.String(service, "spec", "type") == string(corev1.ServiceTypeLoadBalancer)
 }
 
 // immovableReason implements immovable.
@@ -165,8 +166,8 @@ func (i Intent) withValuesOf(now Intent) Intent {
 // the API server drops them when the type changes. It also leaves out Portico's own
 // class, and the addresses of a headless Service, which has none.
 func (i Intent) forServiceType(service *unstructured.Unstructured) Intent {
-	kind := corev1.ServiceType(nestedString(service, "spec", "type"))
-	local := nestedString(service, "spec", "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal)
+	kind := corev1.ServiceType(fields.String(service, "spec", "type"))
+	local := fields.String(service, "spec", "externalTrafficPolicy") == string(corev1.ServiceExternalTrafficPolicyLocal)
 	if kind != corev1.ServiceTypeLoadBalancer || i.LoadBalancerClass == v1alpha1.RemoteLoadBalancerClass {
 		i.LoadBalancerClass = ""
 	}
@@ -179,7 +180,7 @@ func (i Intent) forServiceType(service *unstructured.Unstructured) Intent {
 	switch {
 	case kind == corev1.ServiceTypeExternalName:
 		i.ClusterIP, i.ClusterIPs, i.IPFamilies, i.IPFamilyPolicy = "", nil, nil, ""
-	case nestedString(service, "spec", "clusterIP") == corev1.ClusterIPNone: // never allocated, always meant
+	case fields.String(service, "spec", "clusterIP") == corev1.ClusterIPNone: // never allocated, always meant
 		i.ClusterIP, i.ClusterIPs = corev1.ClusterIPNone, nil
 	}
 	return i
@@ -226,9 +227,9 @@ func userNodePorts(recorded, before, now map[string]int64) map[string]int64 {
 // allocatableFields reads the fields a hub may allocate, as they stand.
 func allocatableFields(service *unstructured.Unstructured) Intent {
 	i := Intent{
-		ClusterIP:         nestedString(service, "spec", "clusterIP"),
-		IPFamilyPolicy:    nestedString(service, "spec", "ipFamilyPolicy"),
-		LoadBalancerClass: nestedString(service, classPath...),
+		ClusterIP:         fields.String(service, "spec", "clusterIP"),
+		IPFamilyPolicy:    fields.String(service, "spec", "ipFamilyPolicy"),
+		LoadBalancerClass: fields.String(service, classPath...),
 		NodePorts:         map[string]int64{},
 	}
 	i.ClusterIPs, _, _ = unstructured.NestedStringSlice(service.Object, "spec", "clusterIPs")
@@ -385,11 +386,6 @@ func reflectPorts(list any) []any {
 func validIP(ip string) bool {
 	address, err := netip.ParseAddr(ip)
 	return err == nil && address.Zone() == "" && !address.Is4In6()
-}
-
-func nestedString(object *unstructured.Unstructured, path ...string) string {
-	value, _, _ := unstructured.NestedString(object.Object, path...)
-	return value
 }
 
 func toAnySlice(values []string) []any {

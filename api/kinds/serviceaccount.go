@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // DefaultServiceAccount is the ServiceAccount that every cluster keeps in each of its
@@ -36,7 +38,7 @@ func ProjectServiceAccount(native *corev1.ServiceAccount) *unstructured.Unstruct
 // RenamePullSecrets makes a ServiceAccount refer to the Secrets that name returns for its
 // image pull secrets.
 func RenamePullSecrets(account *unstructured.Unstructured, name func(string) string) {
-	for _, secret := range items(account.Object["imagePullSecrets"]) {
+	for _, secret := range fields.Items(account.Object["imagePullSecrets"]) {
 		if old, _ := secret["name"].(string); old != "" {
 			secret["name"] = name(old)
 		}

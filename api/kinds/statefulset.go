@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -46,23 +47,23 @@ func (StatefulSet) Properties() Properties {
 }
 
 // Hold implements Kind.
-func (s StatefulSet) Hold(object, old *unstructured.Unstructured, by Author) (Patch, error) {
+func (s StatefulSet) Hold(object, old *unstructured.Unstructured, by Author) (fields.Patch, error) {
 	return holdWorkload(s, object, old, by)
 }
 
 // Release implements Kind.
-func (s StatefulSet) Release(object *unstructured.Unstructured) Patch {
+func (s StatefulSet) Release(object *unstructured.Unstructured) fields.Patch {
 	return releaseWorkload(s, object)
 }
 
 // setHold implements Workload. On an update, a claim template has the label if the stored
 // one has it.
-func (s StatefulSet) setHold(object, old *unstructured.Unstructured) Patch {
+func (s StatefulSet) setHold(object, old *unstructured.Unstructured) fields.Patch {
 	patch := s.podTemplate.setHold(object, old)
 	stored := claimTemplates(old)
 	for i := range claimTemplates(object) {
-		if old == nil || i < len(stored) && nestedString(stored[i], claimLabelPath...) == v1alpha1.ScheduleRemote {
-			patch = append(patch, setInList(object, v1alpha1.ScheduleRemote, claimTemplatesPath, i, claimLabelPath...)...)
+		if old == nil || i < len(stored) && fields.String(stored[i], claimLabelPath...) == v1alpha1.ScheduleRemote {
+			patch = append(patch, fields.SetInList(object, v1alpha1.ScheduleRemote, claimTemplatesPath, i, claimLabelPath...)...)
 		}
 	}
 	return patch

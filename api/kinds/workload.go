@@ -3,6 +3,7 @@ package kinds
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -14,10 +15,10 @@ type Workload interface {
 
 	// setHold returns the changes that hold an object. old is the stored object; nil on
 	// create.
-	setHold(object, old *unstructured.Unstructured) Patch
+	setHold(object, old *unstructured.Unstructured) fields.Patch
 
 	// removeHold returns the changes that undo setHold.
-	removeHold(object *unstructured.Unstructured) Patch
+	removeHold(object *unstructured.Unstructured) fields.Patch
 }
 
 // podTemplate has the methods of a Workload that is held by the schedule label in its
@@ -29,15 +30,15 @@ var heldPath = []string{"spec", "template", "metadata", "labels", v1alpha1.Sched
 
 // Held implements Kind.
 func (podTemplate) Held(object *unstructured.Unstructured) bool {
-	return nestedString(object, heldPath...) == v1alpha1.ScheduleRemote
+	return fields.String(object, heldPath...) == v1alpha1.ScheduleRemote
 }
 
-func (podTemplate) setHold(object, _ *unstructured.Unstructured) Patch {
-	return set(object, v1alpha1.ScheduleRemote, heldPath...)
+func (podTemplate) setHold(object, _ *unstructured.Unstructured) fields.Patch {
+	return fields.Set(object, v1alpha1.ScheduleRemote, heldPath...)
 }
 
-func (podTemplate) removeHold(object *unstructured.Unstructured) Patch {
-	return remove(object, heldPath...)
+func (podTemplate) removeHold(object *unstructured.Unstructured) fields.Patch {
+	return fields.Remove(object, heldPath...)
 }
 
 func (podTemplate) removeHubFields(template *unstructured.Unstructured, _ Intent) {
@@ -51,7 +52,7 @@ func (podTemplate) reportsObservedGeneration() bool { return true }
 // holdWorkload returns the changes of admission to an object with the label. An object
 // that runs on the hub is not held by the change that labels it: its Pods would end
 // before those on the target are available. Intake holds it when they are.
-func holdWorkload(w Workload, object, old *unstructured.Unstructured, by Author) (Patch, error) {
+func holdWorkload(w Workload, object, old *unstructured.Unstructured, by Author) (fields.Patch, error) {
 	switch {
 	case old == nil:
 		return append(w.setHold(object, nil), removeIntent(object)...), nil
@@ -71,7 +72,7 @@ func holdWorkload(w Workload, object, old *unstructured.Unstructured, by Author)
 	}
 }
 
-func releaseWorkload(w Workload, object *unstructured.Unstructured) Patch {
+func releaseWorkload(w Workload, object *unstructured.Unstructured) fields.Patch {
 	return append(w.removeHold(object), removeIntent(object)...)
 }
 

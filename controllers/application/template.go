@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
@@ -81,7 +81,7 @@ func updateFromTemplate(current, desired *v1alpha1.KubernetesApplicationResource
 	for key, value := range desired.Annotations {
 		metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
 	}
-	if !kinds.EqualJSON(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
+	if !fields.EqualJSON(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
 		current.Spec.Template = desired.Spec.Template
 	}
 	current.Spec.Secrets, current.Spec.Readiness = desired.Spec.Secrets, desired.Spec.Readiness

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 )
 
 // Reader reads the objects on a target that belong to this hub.
@@ -87,7 +87,7 @@ const resourceIndex = "resource"
 
 // isCopyKind tells whether one resource may have several objects of a kind.
 func isCopyKind(gvk schema.GroupVersionKind) bool {
-	return gvk.Group == "" && (gvk.Kind == kinds.SecretKind || gvk.Kind == kinds.ConfigMapKind)
+	return gvk.Group == "" && (gvk.Kind == references.SecretKind || gvk.Kind == references.ConfigMapKind)
 }
 
 func indexResource(object client.Object) []string {

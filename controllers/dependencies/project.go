@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
@@ -49,8 +50,8 @@ func projectServiceAccount(ctx context.Context, hub client.Reader, native client
 		}
 	}
 	kinds.RenamePullSecrets(template, func(secret string) string {
-		add(v1alpha1.Dependency{Kind: kinds.SecretKind, Name: secret, Optional: true})
-		return kinds.CopyName(resource, secret)
+		add(v1alpha1.Dependency{Kind: references.SecretKind, Name: secret, Optional: true})
+		return references.CopyName(resource, secret)
 	})
 	if !policies.NeedsRBAC(dependents, account.Name) {
 		return template, needed, nil

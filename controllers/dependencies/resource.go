@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -76,7 +77,7 @@ func updateResource(current, desired *v1alpha1.KubernetesApplicationResource) {
 	if !equality.Semantic.DeepEqual(current.Spec.Dependencies, desired.Spec.Dependencies) {
 		current.Spec.Dependencies = desired.Spec.Dependencies
 	}
-	if !kinds.EqualJSON(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
+	if !fields.EqualJSON(current.Spec.Template.Raw, desired.Spec.Template.Raw) {
 		current.Spec.Template = desired.Spec.Template
 	}
 }

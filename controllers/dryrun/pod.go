@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/plan"
 	"github.com/portico-io/portico/policies"
@@ -22,13 +23,13 @@ import (
 // for example a quota.
 func (r *Runner) createPod(ctx context.Context, s *scope) <-chan string {
 	out := make(chan string, 1)
-	pod := kinds.PodOf(s.desired)
+	pod := references.PodOf(s.desired)
 	if pod == nil || s.clusterScoped {
 		out <- ""
 		return out
 	}
 	connection, target, kind, name := s.connection, s.target.Name, s.desired.GetKind(), s.desired.GetName()
-	account, digest := kinds.ServiceAccount(s.desired), podDigest(pod, s.desired)
+	account, digest := references.ServiceAccount(s.desired), podDigest(pod, s.desired)
 	go func() {
 		create := func(digest string) error {
 			return r.pods.tryPod(ctx, connection, pod, digest, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
@@ -75,5 +76,5 @@ func isRightMissing(err error) bool {
 // with it. A cluster refuses a Pod without its account.
 func bringsServiceAccount(s *scope) bool {
 	return s.desired.GroupVersionKind() == (kinds.Pod{}).GroupVersionKind() && s.state == plan.Absent &&
-		policies.NeedsShared(s.resource, kinds.ServiceAccountKind, kinds.ServiceAccount(s.desired))
+		policies.NeedsShared(s.resource, kinds.ServiceAccountKind, references.ServiceAccount(s.desired))
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 )
@@ -69,7 +69,7 @@ func TestTryPod(t *testing.T) {
 				answers.lifetime = tc.lifetime
 			}
 			for _, owner := range tc.owners {
-				pod, before := kinds.PodOf(owner), len(sent)
+				pod, before := references.PodOf(owner), len(sent)
 				err := answers.tryPod(t.Context(), connection, pod, podDigest(pod, owner), client.DryRunAll)
 				if tried := slices.Contains(sent[before:], create); tried && !errors.Is(err, tc.fail[create]) || !tried && err != nil {
 					t.Errorf("tried %t, error %v", tried, err)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -35,7 +36,7 @@ type dependencies struct {
 // references in its template to the names of copies. previous is the template that was
 // sent before, or nil.
 func dependenciesOf(template *unstructured.Unstructured, resource string, found dependencies, previous *unstructured.Unstructured) []v1alpha1.Dependency {
-	account := kinds.ServiceAccount(template)
+	account := references.ServiceAccount(template)
 	if account == "" || account == kinds.DefaultServiceAccount {
 		return copiesOf(template, resource, found.pullSecrets, found.native)
 	}
@@ -43,7 +44,7 @@ func dependenciesOf(template *unstructured.Unstructured, resource string, found 
 	if previous != nil && len(found.pullSecrets) > 0 {
 		asBefore := template.DeepCopy()
 		copies := copiesOf(asBefore, resource, found.pullSecrets, found.native)
-		if kinds.EqualPodTemplates(asBefore, previous) {
+		if references.EqualPodTemplates(asBefore, previous) {
 			template.Object = asBefore.Object
 			return append(copies, needed)
 		}
@@ -56,25 +57,25 @@ func dependenciesOf(template *unstructured.Unstructured, resource string, found 
 // ServiceAccount are optional: the user did not name them, and Pods start without them.
 // Native dependencies keep their names.
 func copiesOf(template *unstructured.Unstructured, resource string, pullSecrets []string, others nativeDependencies) []v1alpha1.Dependency {
-	named := kinds.References(template)
-	kinds.SetPullSecrets(template, pullSecrets)
+	named := references.Of(template)
+	references.SetPullSecrets(template, pullSecrets)
 	var out []v1alpha1.Dependency
-	for _, r := range kinds.References(template) {
-		byName := slices.ContainsFunc(named, func(n kinds.Reference) bool { return n.Kind == r.Kind && n.Name == r.Name })
+	for _, r := range references.Of(template) {
+		byName := slices.ContainsFunc(named, func(n references.Reference) bool { return n.Kind == r.Kind && n.Name == r.Name })
 		out = append(out, v1alpha1.Dependency{Kind: r.Kind, Name: r.Name, Optional: r.Optional || !byName, Native: others.has(r)})
 	}
-	kinds.RewriteReferences(template, func(r kinds.Reference) string {
+	references.Rewrite(template, func(r references.Reference) string {
 		if others.has(r) {
 			return r.Name
 		}
-		return kinds.CopyName(resource, r.Name)
+		return references.CopyName(resource, r.Name)
 	})
 	return out
 }
 
 // pullSecrets returns the image pull secrets of the ServiceAccount of an object's Pods.
 func (c *Controller) pullSecrets(ctx context.Context, native *unstructured.Unstructured) ([]string, error) {
-	name := kinds.ServiceAccount(native)
+	name := references.ServiceAccount(native)
 	if name == "" {
 		return nil, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
@@ -26,12 +26,12 @@ func TestDependenciesOf(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want the dependencies of the Pods, and optional ones of their ServiceAccount\n%s", diff)
 	}
-	referred := []kinds.Reference{
+	referred := []references.Reference{
 		{Kind: "ConfigMap", Name: "web-deployment-maybe", Optional: true, Env: true},
 		{Kind: "Secret", Name: "web-deployment-pull"},
 		{Kind: "Secret", Name: "web-deployment-sql", Env: true},
 	}
-	if diff := cmp.Diff(referred, kinds.References(pods), cmpopts.IgnoreFields(kinds.Reference{}, "Field")); diff != "" {
+	if diff := cmp.Diff(referred, references.Of(pods), cmpopts.IgnoreFields(references.Reference{}, "Field")); diff != "" {
 		t.Errorf("want references to the copies\n%s", diff)
 	}
 }

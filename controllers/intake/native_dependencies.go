@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
@@ -25,14 +26,14 @@ type nativeDependencies map[dependencyKey]bool
 
 type dependencyKey struct{ kind, name string }
 
-func (t nativeDependencies) has(r kinds.Reference) bool { return t[dependencyKey{r.Kind, r.Name}] }
+func (t nativeDependencies) has(r references.Reference) bool { return t[dependencyKey{r.Kind, r.Name}] }
 
 // findNativeDependencies returns the native dependencies of an object, pull secrets
 // included.
 func (c *Controller) findNativeDependencies(ctx context.Context, native *unstructured.Unstructured, namespace metav1.Object, application string, pullSecrets []string) (nativeDependencies, error) {
-	named := kinds.References(native)
+	named := references.Of(native)
 	for _, name := range pullSecrets {
-		named = append(named, kinds.Reference{Kind: kinds.SecretKind, Name: name})
+		named = append(named, references.Reference{Kind: references.SecretKind, Name: name})
 	}
 	out := nativeDependencies{}
 	for _, r := range named {
@@ -57,7 +58,7 @@ func (c *Controller) findNativeDependencies(ctx context.Context, native *unstruc
 }
 
 // applicationOfDependency returns the application of a Secret or ConfigMap with the label.
-func (c *Controller) applicationOfDependency(ctx context.Context, r kinds.Reference, metadata, namespace metav1.Object) (string, error) {
+func (c *Controller) applicationOfDependency(ctx context.Context, r references.Reference, metadata, namespace metav1.Object) (string, error) {
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	key := client.ObjectKey{Namespace: metadata.GetNamespace(), Name: kinds.ResourceName(r.Kind, r.Name)}
 	err := c.hub.Get(ctx, key, resource)
@@ -75,7 +76,7 @@ func (c *Controller) applicationOfDependency(ctx context.Context, r kinds.Refere
 }
 
 func kindWithContent(kind string) kinds.Kind {
-	if kind == kinds.ConfigMapKind {
+	if kind == references.ConfigMapKind {
 		return kinds.ConfigMap{}
 	}
 	return kinds.Secret{}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -23,12 +23,12 @@ func TestNativeDependencies(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("want every dependency, with the native ones marked\n%s", diff)
 	}
-	referred := []kinds.Reference{
+	referred := []references.Reference{
 		{Kind: "ConfigMap", Name: "web-deployment-sql", Env: true},
 		{Kind: "Secret", Name: "pull"},
 		{Kind: "Secret", Name: "sql", Env: true},
 	}
-	if diff := cmp.Diff(referred, kinds.References(pods), cmpopts.IgnoreFields(kinds.Reference{}, "Field")); diff != "" {
+	if diff := cmp.Diff(referred, references.Of(pods), cmpopts.IgnoreFields(references.Reference{}, "Field")); diff != "" {
 		t.Errorf("want native names for the native ones, and names of copies for the others\n%s", diff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
@@ -70,7 +71,7 @@ func (c *Controller) findDependencies(ctx context.Context, s *scope, current *v1
 // native object does not name, and the dependencies that keep their names.
 func storedReferences(native *unstructured.Unstructured, stored *v1alpha1.KubernetesApplicationResource) dependencies {
 	named := map[dependencyKey]bool{}
-	for _, r := range kinds.References(native) {
+	for _, r := range references.Of(native) {
 		named[dependencyKey{r.Kind, r.Name}] = true
 	}
 	found := dependencies{native: nativeDependencies{}}
@@ -79,7 +80,7 @@ func storedReferences(native *unstructured.Unstructured, stored *v1alpha1.Kubern
 		if d.Native {
 			found.native[key] = true
 		}
-		if d.Kind == kinds.SecretKind && !named[key] {
+		if d.Kind == references.SecretKind && !named[key] {
 			found.pullSecrets = append(found.pullSecrets, d.Name)
 		}
 	}

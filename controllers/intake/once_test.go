@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
@@ -118,7 +119,7 @@ func TestStoredReferences(t *testing.T) {
 	if diff := cmp.Diff([]string{"registry"}, found.pullSecrets); diff != "" {
 		t.Errorf("the image pull secrets are the others (-want +got):\n%s", diff)
 	}
-	if !found.native.has(kinds.Reference{Kind: "ConfigMap", Name: "settings"}) || found.native.has(kinds.Reference{Kind: "Secret", Name: "sql"}) {
+	if !found.native.has(references.Reference{Kind: "ConfigMap", Name: "settings"}) || found.native.has(references.Reference{Kind: "Secret", Name: "sql"}) {
 		t.Errorf("names remain: %v", found.native)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/reconciler"
 )
@@ -127,7 +128,7 @@ func indexServiceAccount(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	if name := kinds.ServiceAccount(native); name != "" {
+	if name := references.ServiceAccount(native); name != "" {
 		return []string{name}
 	}
 	return nil

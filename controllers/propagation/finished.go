@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/events"
 	"github.com/portico-io/portico/controllers/propagation/plan"
@@ -33,7 +34,7 @@ func (c *observer) keepFinished(_ context.Context, s *scope.Scope) error {
 		return fmt.Errorf("encoding the last status of %s: %w", s.Desired.GetKind(), err)
 	}
 	status := &s.Resource.Status
-	isNew := !kinds.EqualJSON(status.Remote.Raw, data)
+	isNew := !fields.EqualJSON(status.Remote.Raw, data)
 	status.Target, status.State, status.RemoteUID = s.Target.Name, v1alpha1.StateSubmitted, ""
 	status.Remote = &apiextensionsv1.JSON{Raw: data}
 	c.setScheduled(s, "")

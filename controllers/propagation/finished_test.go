@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/plan"
 	"github.com/portico-io/portico/controllers/propagation/scope"
@@ -71,7 +71,7 @@ func TestKeepFinished(t *testing.T) {
 				return
 			}
 			status := resource.Status
-			if !kinds.EqualJSON(status.Remote.Raw, []byte(tc.want)) {
+			if !fields.EqualJSON(status.Remote.Raw, []byte(tc.want)) {
 				t.Errorf("%s got status %s", tc.reason, status.Remote.Raw)
 			}
 			synced := meta.FindStatusCondition(status.Conditions, v1alpha1.Synced)

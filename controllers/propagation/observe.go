@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/memory"
 	"github.com/portico-io/portico/controllers/propagation/plan"
@@ -46,7 +47,7 @@ func (c *observer) mirrorStatus(ctx context.Context, s *scope.Scope) error {
 		if err != nil {
 			return fmt.Errorf("encoding the status of %s: %w", s.Desired.GetKind(), err)
 		}
-		if s.Resource.Status.Remote == nil || !kinds.EqualJSON(s.Resource.Status.Remote.Raw, data) {
+		if s.Resource.Status.Remote == nil || !fields.EqualJSON(s.Resource.Status.Remote.Raw, data) {
 			s.Resource.Status.Remote = &apiextensionsv1.JSON{Raw: data}
 		}
 	}
@@ -88,7 +89,7 @@ func (c *observer) mirrorFullObject(ctx context.Context, s *scope.Scope) error {
 			"%s %s is larger than the limit of %d KiB for the status; read it on target %s", s.Desired.GetKind(), s.Desired.GetName(), plan.MaxObservedBytes>>10, s.Target.Name))
 		return nil
 	}
-	if status.Observed == nil || !kinds.EqualJSON(status.Observed.Raw, observed.Raw) {
+	if status.Observed == nil || !fields.EqualJSON(status.Observed.Raw, observed.Raw) {
 		status.Observed = observed
 	}
 	if !plan.EqualFieldOwners(status.Ownership, owners) {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/propagation/memory"
 	"github.com/portico-io/portico/controllers/propagation/plan"
@@ -163,7 +164,7 @@ func (c *sources) resolveRevision(ctx context.Context, s *scope.Scope, d *plan.D
 // read reads the content of a Secret or ConfigMap.
 func (c *sources) read(ctx context.Context, key memory.SourceKey, d *plan.Dependency) error {
 	var object client.Object = &corev1.Secret{}
-	if key.Kind == kinds.ConfigMapKind {
+	if key.Kind == references.ConfigMapKind {
 		object = &corev1.ConfigMap{}
 	}
 	err := c.live.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, object)
@@ -196,7 +197,7 @@ func withholdFromIngress(desired *unstructured.Unstructured, d *plan.Dependency)
 
 // withholdConnectionSecret withholds the Secrets that connect to targets.
 func (c *sources) withholdConnectionSecret(ctx context.Context, namespace string, d *plan.Dependency) error {
-	if d.Kind != kinds.SecretKind || !d.Found || d.Withheld != "" {
+	if d.Kind != references.SecretKind || !d.Found || d.Withheld != "" {
 		return nil
 	}
 	var targets v1alpha1.KubernetesTargetList

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/propagation/memory"
@@ -284,7 +285,7 @@ func (e *Enqueuer) enqueueDependents(kind string, object any) {
 }
 
 // dependencyKinds are the kinds of objects that other objects may need.
-var dependencyKinds = []string{kinds.SecretKind, kinds.ConfigMapKind, kinds.ServiceAccountKind, kinds.RoleKind, kinds.RoleBindingKind}
+var dependencyKinds = []string{references.SecretKind, references.ConfigMapKind, kinds.ServiceAccountKind, kinds.RoleKind, kinds.RoleBindingKind}
 
 // enqueueContentDependents enqueues the resources that depend on a Secret or ConfigMap
 // with a resource of its own, when that resource was applied or failed.

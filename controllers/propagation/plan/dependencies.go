@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
@@ -42,8 +42,8 @@ func ContentRevisionOf(object *unstructured.Unstructured) (revision int64, diges
 
 // DependencyKinds are the kinds that are copied.
 var DependencyKinds = []schema.GroupVersionKind{
-	corev1.SchemeGroupVersion.WithKind(kinds.SecretKind),
-	corev1.SchemeGroupVersion.WithKind(kinds.ConfigMapKind),
+	corev1.SchemeGroupVersion.WithKind(references.SecretKind),
+	corev1.SchemeGroupVersion.WithKind(references.ConfigMapKind),
 }
 
 // Dependency is the state of a Secret, ConfigMap or ServiceAccount that an object needs.
@@ -74,7 +74,7 @@ func NewDependency(resource metav1.Object, need v1alpha1.Dependency) Dependency 
 	if need.Native || need.Shared {
 		return Dependency{Dependency: need, CopyName: need.Name}
 	}
-	return Dependency{Dependency: need, CopyName: kinds.CopyName(resource.GetName(), need.Name)}
+	return Dependency{Dependency: need, CopyName: references.CopyName(resource.GetName(), need.Name)}
 }
 
 // DependenciesOf returns the dependencies of a resource, each once, in order.
@@ -82,7 +82,7 @@ func DependenciesOf(resource *v1alpha1.KubernetesApplicationResource) []v1alpha1
 	all := slices.Clone(resource.Spec.Dependencies)
 	for _, ref := range resource.Spec.Secrets {
 		if ref.Name != "" {
-			all = append(all, v1alpha1.Dependency{Kind: kinds.SecretKind, Name: ref.Name})
+			all = append(all, v1alpha1.Dependency{Kind: references.SecretKind, Name: ref.Name})
 		}
 	}
 	// A dependency that is listed twice is required if one of the entries requires it.
@@ -206,7 +206,7 @@ func SetEnvironmentDigest(object *unstructured.Unstructured, resource metav1.Obj
 		return false
 	}
 	var read []string
-	for _, r := range kinds.References(object) {
+	for _, r := range references.Of(object) {
 		i := slices.IndexFunc(all, func(l Dependency) bool { return l.Kind == r.Kind && l.CopyName == r.Name })
 		if r.Env && i >= 0 {
 			read = append(read, fmt.Sprintf("%s/%s=%s", r.Kind, r.Name, all[i].Digest))

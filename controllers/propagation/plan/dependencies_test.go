@@ -89,7 +89,7 @@ func TestSetEnvironmentDigest(t *testing.T) {
   containers: [{name: a, env: [{name: x, valueFrom: {secretKeyRef: {name: settings-sql, key: k}}}]}],
   volumes: [{name: v, secret: {secretName: settings-tls}}]}}}}`
 	stamp := func(roll, sql, tls string) string {
-		object := &unstructured.Unstructured{Object: fields(t, template)}
+		object := &unstructured.Unstructured{Object: fieldsOf(t, template)}
 		resource := &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.RollAnnotation: roll}}
 		SetEnvironmentDigest(object, resource, []Dependency{
 			{Dependency: v1alpha1.Dependency{Kind: "Secret", Name: "sql"}, CopyName: "settings-sql", Digest: sql},

@@ -36,7 +36,7 @@ func TestObservedDigest(t *testing.T) {
 
 const hubID = "hub-1"
 
-func fields(t testing.TB, text string) map[string]any {
+func fieldsOf(t testing.TB, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
@@ -91,7 +91,7 @@ func TestDesired(t *testing.T) {
 		},
 	}
 	digests := map[string]bool{}
-	before := unstructured.Unstructured{Object: fields(t, want)}
+	before := unstructured.Unstructured{Object: fieldsOf(t, want)}
 	unstructured.RemoveNestedField(before.Object, "metadata", "labels", v1alpha1.HubNamespaceLabel)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestDesired(t *testing.T) {
 			annotations := got.GetAnnotations()
 			delete(annotations, v1alpha1.AppliedAnnotation)
 			got.SetAnnotations(annotations)
-			if diff := cmp.Diff(fields(t, tc.want), got.Object); diff != "" {
+			if diff := cmp.Diff(fieldsOf(t, tc.want), got.Object); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

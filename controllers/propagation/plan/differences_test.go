@@ -33,7 +33,7 @@ func TestDifferences(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, DifferingPaths(fields(t, tc.desired), fields(t, tc.observed))); diff != "" {
+			if diff := cmp.Diff(tc.want, DifferingPaths(fieldsOf(t, tc.desired), fieldsOf(t, tc.observed))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

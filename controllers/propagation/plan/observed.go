@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
@@ -47,6 +47,6 @@ func ShowsVersion(shown *apiextensionsv1.JSON, object *unstructured.Unstructured
 // EqualFieldOwners compares lists of owners.
 func EqualFieldOwners(a, b []v1alpha1.FieldOwner) bool {
 	return slices.EqualFunc(a, b, func(a, b v1alpha1.FieldOwner) bool {
-		return a.Manager == b.Manager && kinds.EqualJSON(a.Fields.Raw, b.Fields.Raw)
+		return a.Manager == b.Manager && fields.EqualJSON(a.Fields.Raw, b.Fields.Raw)
 	})
 }

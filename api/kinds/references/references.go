@@ -1,4 +1,6 @@
-package kinds
+// Package references finds and rewrites the references of an object: the Secrets, ConfigMaps
+// and ServiceAccount that its Pods need, and the TLS Secrets of an Ingress.
+package references
 
 import (
 	"cmp"
@@ -8,34 +10,19 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
-// The kinds that a Pod refers to by name, and that are sent with it.
+// The kinds that a Pod refers to by name, and of which copies are sent with it.
 const (
-	SecretKind         = "Secret"
-	ConfigMapKind      = "ConfigMap"
-	ServiceAccountKind = "ServiceAccount"
+	SecretKind    = "Secret"
+	ConfigMapKind = "ConfigMap"
 )
-
-// The kinds that give a ServiceAccount its rights.
-const (
-	RoleKind        = "Role"
-	RoleBindingKind = "RoleBinding"
-)
-
-// DependencyKind returns the group and version of a kind that other objects may need.
-func DependencyKind(kind string) schema.GroupVersionKind {
-	if kind == RoleKind || kind == RoleBindingKind {
-		return rbacv1.SchemeGroupVersion.WithKind(kind)
-	}
-	return corev1.SchemeGroupVersion.WithKind(kind)
-}
 
 // RootCA is the ConfigMap that every cluster keeps in each of its namespaces,
 // with its own certificate authority. The hub's would be wrong on a target.
@@ -53,9 +40,9 @@ type Reference struct {
 	Field string
 }
 
-// References lists the references of an object's Pods, or the TLS Secrets of an Ingress, in
+// Of lists the references of an object's Pods, or the TLS Secrets of an Ingress, in
 // order of kind and name. It is empty for other objects.
-func References(object *unstructured.Unstructured) []Reference {
+func Of(object *unstructured.Unstructured) []Reference {
 	found := map[[2]string]Reference{}
 	visitReferences(object, func(r Reference) string {
 		key := [2]string{r.Kind, r.Name}
@@ -70,16 +57,16 @@ func References(object *unstructured.Unstructured) []Reference {
 	})
 }
 
-// RewriteReferences replaces the name in each reference of an object by the result of a
+// Rewrite replaces the name in each reference of an object by the result of a
 // function. It changes nothing else.
-func RewriteReferences(object *unstructured.Unstructured, name func(Reference) string) {
+func Rewrite(object *unstructured.Unstructured, name func(Reference) string) {
 	visitReferences(object, name)
 }
 
 // SetPullSecrets gives the Pods of an object image pull secrets, if they name none. The
 // API server does the same with those of a Pod's ServiceAccount.
 func SetPullSecrets(object *unstructured.Unstructured, names []string) {
-	spec := podSpec(object)
+	spec := PodSpec(object)
 	if own, _ := spec["imagePullSecrets"].([]any); spec == nil || len(own) > 0 || len(names) == 0 {
 		return
 	}
@@ -93,7 +80,7 @@ func SetPullSecrets(object *unstructured.Unstructured, names []string) {
 // ServiceAccount names the ServiceAccount of an object's Pods; empty when it
 // has none.
 func ServiceAccount(object *unstructured.Unstructured) string {
-	spec := podSpec(object)
+	spec := PodSpec(object)
 	if spec == nil {
 		return ""
 	}
@@ -104,7 +91,7 @@ func ServiceAccount(object *unstructured.Unstructured) string {
 
 // ServiceAccountField returns the field with the ServiceAccount of an object's Pods.
 func ServiceAccountField(object *unstructured.Unstructured) string {
-	return podSpecPath(object).Child("serviceAccountName").String()
+	return PodSpecPath(object).Child("serviceAccountName").String()
 }
 
 // CopyName names the copy of a Secret or ConfigMap that a resource takes to its
@@ -120,8 +107,8 @@ func CopyName(resource, name string) string {
 	return strings.TrimRight(full[:validation.DNS1123SubdomainMaxLength-len(tail)], "-.") + tail
 }
 
-// podSpecPath returns the path of the Pods' spec in an object.
-func podSpecPath(object *unstructured.Unstructured) *field.Path {
+// PodSpecPath returns the path of the Pods' spec in an object.
+func PodSpecPath(object *unstructured.Unstructured) *field.Path {
 	path := append(podTemplatePath(object), "spec")
 	return field.NewPath(path[0], path[1:]...)
 }
@@ -130,8 +117,8 @@ func podSpecPath(object *unstructured.Unstructured) *field.Path {
 // name. It skips malformed references: the target refuses them. An Ingress works without its
 // TLS Secrets.
 func visitReferences(object *unstructured.Unstructured, name func(Reference) string) {
-	if object.GroupVersionKind() == (Ingress{}).GroupVersionKind() {
-		for i, tls := range items(child(object.Object, "spec")["tls"]) {
+	if object.GroupVersionKind() == networkingv1.SchemeGroupVersion.WithKind("Ingress") {
+		for i, tls := range fields.Items(fields.Child(object.Object, "spec")["tls"]) {
 			optional := func(r Reference) string {
 				r.Optional = true
 				return name(r)
@@ -140,45 +127,45 @@ func visitReferences(object *unstructured.Unstructured, name func(Reference) str
 		}
 		return
 	}
-	pod, path := podSpec(object), podSpecPath(object)
+	pod, path := PodSpec(object), PodSpecPath(object)
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		for i, container := range items(pod[list]) {
+		for i, container := range fields.Items(pod[list]) {
 			visitContainer(container, path.Child(list).Index(i), name)
 		}
 	}
-	for i, volume := range items(pod["volumes"]) {
+	for i, volume := range fields.Items(pod["volumes"]) {
 		visitVolume(volume, path.Child("volumes").Index(i), name)
 	}
-	for i, secret := range items(pod["imagePullSecrets"]) {
+	for i, secret := range fields.Items(pod["imagePullSecrets"]) {
 		visitReference(secret, "name", path.Child("imagePullSecrets").Index(i), Reference{Kind: SecretKind}, name)
 	}
 }
 
 func visitContainer(container map[string]any, path *field.Path, name func(Reference) string) {
-	for i, variable := range items(container["env"]) {
-		from, at := child(variable, "valueFrom"), path.Child("env").Index(i).Child("valueFrom")
-		visitReference(child(from, "secretKeyRef"), "name", at.Child("secretKeyRef"), Reference{Kind: SecretKind, Env: true}, name)
-		visitReference(child(from, "configMapKeyRef"), "name", at.Child("configMapKeyRef"), Reference{Kind: ConfigMapKind, Env: true}, name)
+	for i, variable := range fields.Items(container["env"]) {
+		from, at := fields.Child(variable, "valueFrom"), path.Child("env").Index(i).Child("valueFrom")
+		visitReference(fields.Child(from, "secretKeyRef"), "name", at.Child("secretKeyRef"), Reference{Kind: SecretKind, Env: true}, name)
+		visitReference(fields.Child(from, "configMapKeyRef"), "name", at.Child("configMapKeyRef"), Reference{Kind: ConfigMapKind, Env: true}, name)
 	}
-	for i, from := range items(container["envFrom"]) {
+	for i, from := range fields.Items(container["envFrom"]) {
 		at := path.Child("envFrom").Index(i)
-		visitReference(child(from, "secretRef"), "name", at.Child("secretRef"), Reference{Kind: SecretKind, Env: true}, name)
-		visitReference(child(from, "configMapRef"), "name", at.Child("configMapRef"), Reference{Kind: ConfigMapKind, Env: true}, name)
+		visitReference(fields.Child(from, "secretRef"), "name", at.Child("secretRef"), Reference{Kind: SecretKind, Env: true}, name)
+		visitReference(fields.Child(from, "configMapRef"), "name", at.Child("configMapRef"), Reference{Kind: ConfigMapKind, Env: true}, name)
 	}
 }
 
 func visitVolume(volume map[string]any, path *field.Path, name func(Reference) string) {
-	visitReference(child(volume, "secret"), "secretName", path.Child("secret"), Reference{Kind: SecretKind}, name)
-	visitReference(child(volume, "configMap"), "name", path.Child("configMap"), Reference{Kind: ConfigMapKind}, name)
-	for i, source := range items(child(volume, "projected")["sources"]) {
+	visitReference(fields.Child(volume, "secret"), "secretName", path.Child("secret"), Reference{Kind: SecretKind}, name)
+	visitReference(fields.Child(volume, "configMap"), "name", path.Child("configMap"), Reference{Kind: ConfigMapKind}, name)
+	for i, source := range fields.Items(fields.Child(volume, "projected")["sources"]) {
 		at := path.Child("projected", "sources").Index(i)
-		visitReference(child(source, "secret"), "name", at.Child("secret"), Reference{Kind: SecretKind}, name)
-		visitReference(child(source, "configMap"), "name", at.Child("configMap"), Reference{Kind: ConfigMapKind}, name)
+		visitReference(fields.Child(source, "secret"), "name", at.Child("secret"), Reference{Kind: SecretKind}, name)
+		visitReference(fields.Child(source, "configMap"), "name", at.Child("configMap"), Reference{Kind: ConfigMapKind}, name)
 	}
-	visitReference(child(child(volume, "csi"), "nodePublishSecretRef"), "name", path.Child("csi", "nodePublishSecretRef"), Reference{Kind: SecretKind}, name)
-	visitReference(child(volume, "azureFile"), "secretName", path.Child("azureFile"), Reference{Kind: SecretKind}, name)
+	visitReference(fields.Child(fields.Child(volume, "csi"), "nodePublishSecretRef"), "name", path.Child("csi", "nodePublishSecretRef"), Reference{Kind: SecretKind}, name)
+	visitReference(fields.Child(volume, "azureFile"), "secretName", path.Child("azureFile"), Reference{Kind: SecretKind}, name)
 	for _, driver := range []string{"cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"} {
-		visitReference(child(child(volume, driver), "secretRef"), "name", path.Child(driver, "secretRef"), Reference{Kind: SecretKind}, name)
+		visitReference(fields.Child(fields.Child(volume, driver), "secretRef"), "name", path.Child(driver, "secretRef"), Reference{Kind: SecretKind}, name)
 	}
 }
 
@@ -193,20 +180,4 @@ func visitReference(object map[string]any, key string, path *field.Path, r Refer
 	if renamed := name(r); renamed != r.Name {
 		object[key] = renamed
 	}
-}
-
-func child(object map[string]any, key string) map[string]any {
-	fields, _ := object[key].(map[string]any)
-	return fields
-}
-
-func items(list any) []map[string]any {
-	values, _ := list.([]any)
-	var out []map[string]any
-	for _, value := range values {
-		if object, ok := value.(map[string]any); ok {
-			out = append(out, object)
-		}
-	}
-	return out
 }

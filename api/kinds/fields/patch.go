@@ -1,4 +1,4 @@
-package kinds
+package fields
 
 import (
 	"maps"
@@ -13,9 +13,9 @@ import (
 // Patch is a JSON patch (RFC 6902). It changes no other fields of the object.
 type Patch []jsonpatch.Operation
 
-// set returns the patch that sets a field, and applies it to object as well, so
+// Set returns the patch that sets a field, and applies it to object as well, so
 // that the next decision builds on it. It is nil when the field has the value.
-func set(object *unstructured.Unstructured, value any, path ...string) Patch {
+func Set(object *unstructured.Unstructured, value any, path ...string) Patch {
 	current, found, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if found && equality.Semantic.DeepEqual(current, value) {
 		return nil
@@ -42,20 +42,20 @@ func set(object *unstructured.Unstructured, value any, path ...string) Patch {
 	return Patch{operation}
 }
 
-// setInList is set for a field of an item of a list.
-func setInList(object *unstructured.Unstructured, value any, list []string, index int, path ...string) Patch {
+// SetInList is Set for a field of an item of a list.
+func SetInList(object *unstructured.Unstructured, value any, list []string, index int, path ...string) Patch {
 	values, _, _ := unstructured.NestedFieldNoCopy(object.Object, list...)
-	item := &unstructured.Unstructured{Object: items(values)[index]}
-	patch := set(item, value, path...)
+	item := &unstructured.Unstructured{Object: Items(values)[index]}
+	patch := Set(item, value, path...)
 	for i := range patch {
 		patch[i].Path = pointer(list) + "/" + strconv.Itoa(index) + patch[i].Path
 	}
 	return patch
 }
 
-// remove returns the patch that removes a field, and applies it to object. It
+// Remove returns the patch that removes a field, and applies it to object. It
 // is nil when the field is absent.
-func remove(object *unstructured.Unstructured, path ...string) Patch {
+func Remove(object *unstructured.Unstructured, path ...string) Patch {
 	if _, found, _ := unstructured.NestedFieldNoCopy(object.Object, path...); !found {
 		return nil
 	}
@@ -63,11 +63,11 @@ func remove(object *unstructured.Unstructured, path ...string) Patch {
 	return Patch{jsonpatch.NewOperation("remove", pointer(path), nil)}
 }
 
-// removeEmpty returns the patch that removes a field without content.
-func removeEmpty(object *unstructured.Unstructured, path ...string) Patch {
+// RemoveEmpty returns the patch that removes a field without content.
+func RemoveEmpty(object *unstructured.Unstructured, path ...string) Patch {
 	value, found, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if fields, ok := value.(map[string]any); found && ok && len(fields) == 0 {
-		return remove(object, path...)
+		return Remove(object, path...)
 	}
 	return nil
 }
@@ -88,9 +88,9 @@ func pointer(path []string) string {
 func Replace(object, old *unstructured.Unstructured, key string) Patch {
 	value, found := old.Object[key]
 	if !found {
-		return remove(object, key)
+		return Remove(object, key)
 	}
-	return set(object, value, key)
+	return Set(object, value, key)
 }
 
 // RestoreManagedFields extends a patch after which an object differs from the old one at
@@ -103,9 +103,9 @@ func RestoreManagedFields(patch Patch, object, old *unstructured.Unstructured) P
 	}
 	fields, found, _ := unstructured.NestedFieldNoCopy(old.Object, "metadata", "managedFields")
 	if !found {
-		return append(patch, remove(object, "metadata", "managedFields")...)
+		return append(patch, Remove(object, "metadata", "managedFields")...)
 	}
-	return append(patch, set(object, fields, "metadata", "managedFields")...)
+	return append(patch, Set(object, fields, "metadata", "managedFields")...)
 }
 
 // withoutBookkeeping returns an object without managedFields and resourceVersion.

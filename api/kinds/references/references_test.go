@@ -1,4 +1,4 @@
-package kinds
+package references
 
 import (
 	"os"
@@ -69,7 +69,7 @@ volumes:
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, References(podsOf(t, tc.spec)), cmpopts.IgnoreFields(Reference{}, "Field")); diff != "" {
+			if diff := cmp.Diff(tc.want, Of(podsOf(t, tc.spec)), cmpopts.IgnoreFields(Reference{}, "Field")); diff != "" {
 				t.Errorf("%s\n%s", tc.reason, diff)
 			}
 		})
@@ -92,10 +92,10 @@ func TestRewrite(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(documents[1]), &want); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, References(pods)); diff != "" {
+	if diff := cmp.Diff(want, Of(pods)); diff != "" {
 		t.Errorf("references: %s", diff)
 	}
-	RewriteReferences(pods, sent)
+	Rewrite(pods, sent)
 	if diff := cmp.Diff(podsOf(t, documents[2]).Object, pods.Object); diff != "" {
 		t.Errorf("rewritten: %s", diff)
 	}
@@ -161,13 +161,13 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		pods := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}}}
-		before, references := pods.DeepCopy(), References(pods)
-		RewriteReferences(pods, func(r Reference) string { return "x" + r.Name })
-		renamed := References(pods)
+		before, references := pods.DeepCopy(), Of(pods)
+		Rewrite(pods, func(r Reference) string { return "x" + r.Name })
+		renamed := Of(pods)
 		if len(renamed) != len(references) {
 			t.Fatalf("had %v, has %v", references, renamed)
 		}
-		RewriteReferences(pods, func(r Reference) string { return strings.TrimPrefix(r.Name, "x") })
+		Rewrite(pods, func(r Reference) string { return strings.TrimPrefix(r.Name, "x") })
 		if diff := cmp.Diff(before.Object, pods.Object); diff != "" {
 			t.Fatal(diff)
 		}

@@ -1,19 +1,24 @@
-package kinds
+package references
 
 import (
 	"encoding/json"
 	"maps"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-io/portico/api/kinds/fields"
 )
 
 // PodOf returns a Pod as a controller would make it of an object's Pod template,
 // or nil for an object that has none. It has the object's own name.
 func PodOf(object *unstructured.Unstructured) *unstructured.Unstructured {
 	template := podTemplateOf(object)
-	spec := podSpec(object)
-	if spec == nil || object.GroupVersionKind() == (Pod{}).GroupVersionKind() {
+	spec := PodSpec(object)
+	if spec == nil || object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod") {
 		return nil
 	}
 	pod := &unstructured.Unstructured{Object: map[string]any{"spec": runtime.DeepCopyJSON(spec)}}
@@ -42,7 +47,7 @@ func EqualPodTemplates(a, b *unstructured.Unstructured) bool {
 		return data
 	}
 	x, y := encode(a), encode(b)
-	return x != nil && y != nil && EqualJSON(x, y)
+	return x != nil && y != nil && fields.EqualJSON(x, y)
 }
 
 // podTemplateOf returns the template of an object's Pods, not a copy, or nil. A Pod is its
@@ -59,17 +64,17 @@ func podTemplateOf(object *unstructured.Unstructured) map[string]any {
 
 func podTemplatePath(object *unstructured.Unstructured) []string {
 	switch object.GroupVersionKind().GroupKind() {
-	case Pod{}.GroupVersionKind().GroupKind():
+	case schema.GroupKind{Kind: "Pod"}:
 		return nil
-	case CronJob{}.GroupVersionKind().GroupKind():
+	case schema.GroupKind{Group: batchv1.GroupName, Kind: "CronJob"}:
 		return []string{"spec", "jobTemplate", "spec", "template"}
 	}
 	return []string{"spec", "template"}
 }
 
-// podSpec returns the spec of an object's Pods, not a copy, or nil.
-func podSpec(object *unstructured.Unstructured) map[string]any {
-	pod := child(podTemplateOf(object), "spec")
+// PodSpec returns the spec of an object's Pods, not a copy, or nil.
+func PodSpec(object *unstructured.Unstructured) map[string]any {
+	pod := fields.Child(podTemplateOf(object), "spec")
 	if pod["containers"] == nil {
 		return nil // a template of something else
 	}

@@ -1,12 +1,58 @@
-package kinds
+package fields
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"gomodules.xyz/jsonpatch/v2"
+	evanphx "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
+
+// read returns an object, in YAML.
+func read(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// apply applies a patch as the API server does.
+func apply(t *testing.T, object *unstructured.Unstructured, p Patch) *unstructured.Unstructured {
+	t.Helper()
+	if len(p) == 0 {
+		return object
+	}
+	before, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := evanphx.DecodePatch(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := decoded.Apply(before)
+	if err != nil {
+		t.Fatalf("applying %s: %v", encoded, err)
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(after); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
 
 func TestSet(t *testing.T) {
 	path := []string{"metadata", "annotations", "example.com/a~b"}
@@ -24,14 +70,14 @@ func TestSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, object := read(t, tc.object), read(t, tc.object)
-			got := set(object, "v", path...)
+			got := Set(object, "v", path...)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(object.Object, patch(t, before, got).Object); diff != "" {
+			if diff := cmp.Diff(object.Object, apply(t, before, got).Object); diff != "" {
 				t.Errorf("the patch and the object it was made on differ, -object +patched:\n%s", diff)
 			}
-			if found2 := set(object, "v", path...); found2 != nil {
+			if found2 := Set(object, "v", path...); found2 != nil {
 				t.Errorf("setting twice is not setting once: %v", found2)
 			}
 		})
@@ -55,7 +101,7 @@ func TestReplace(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(old.Object, patch(t, before, got).Object); diff != "" {
+			if diff := cmp.Diff(old.Object, apply(t, before, got).Object); diff != "" {
 				t.Errorf("%s\nnot restored, -old +patched:\n%s", tc.reason, diff)
 			}
 		})
@@ -98,7 +144,7 @@ func TestSettle(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			object := replicaSet(2, "2", "a")
-			patch := RestoreManagedFields(Pin(object), object, tc.old)
+			patch := RestoreManagedFields(Set(object, int64(0), "spec", "replicas"), object, tc.old)
 			var got []string
 			for _, operation := range patch {
 				got = append(got, operation.Path)
