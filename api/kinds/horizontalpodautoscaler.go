@@ -72,6 +72,11 @@ func ScaleTargetOf(object *unstructured.Unstructured) (ScaleTarget, bool) {
 	return ScaleTarget{GroupVersionKind: schema.FromAPIVersionAndKind(field("apiVersion"), field("kind")), Name: field("name")}, true
 }
 
+// Is tells whether an object is the scale target. The versions may differ.
+func (t ScaleTarget) Is(object *unstructured.Unstructured) bool {
+	return t.GroupKind() == object.GroupVersionKind().GroupKind() && t.Name == object.GetName()
+}
+
 // Scalable returns the kind of the object, and false for a kind that is not sent, or that
 // has no replicas.
 func (t ScaleTarget) Scalable() (Kind, bool) {

@@ -79,6 +79,9 @@ func (c *applier) applyDrifted(ctx context.Context, s *scope.Scope) ([]v1alpha1.
 	if s.DriftPolicy == v1alpha1.DriftReport {
 		return c.detectDrift(ctx, s)
 	}
+	if last.MayTakeReplicas() {
+		return nil, c.applyUnlessInConflict(ctx, s, last, nil)
+	}
 	paths := plan.DifferingPaths(s.Desired.Object, s.Observed.Object)
 	if plan.ObservedDigest(s.Observed, paths) == last.AcceptedDigest {
 		return nil, nil
@@ -133,6 +136,7 @@ func (c *applier) reportNotOwned(s *scope.Scope) error {
 // send applies the object, and creates its namespace if necessary. The managers of the
 // fields are read only after a conflict, because caches do not hold them.
 func (c *applier) send(ctx context.Context, s *scope.Scope, reason string) error {
+	began := time.Now()
 	with := plan.ApplyOptions{Force: policies.HasForceAnnotation(s.Resource)}
 	var changed []string
 	if s.Observed != nil {
@@ -148,15 +152,14 @@ func (c *applier) send(ctx context.Context, s *scope.Scope, reason string) error
 		}
 	}
 	if fields := plan.ConflictingFields(err); len(fields) > 0 && s.State != plan.Absent {
-		live, failed := s.GetLive(ctx)
-		if failed != nil {
+		var conflicts []plan.FieldOwner
+		var failed error
+		if with, conflicts, failed = resolveConflicts(ctx, s, fields); failed != nil {
 			return failed
 		}
-		var conflicts []plan.FieldOwner
-		if with, conflicts = plan.ResolveConflicts(plan.FieldOwnersOf(live, fields)); len(conflicts) > 0 {
+		if len(conflicts) > 0 {
 			return c.reportFieldConflict(ctx, s, conflicts)
 		}
-		with = with.ForReplicas(s.Desired)
 		result, err = s.RequestApply(ctx, with)
 	}
 	if plan.IsUnexpected(err) {
@@ -172,11 +175,29 @@ func (c *applier) send(ctx context.Context, s *scope.Scope, reason string) error
 		w.Digest = plan.DigestOf(s.Desired)
 		w.ResourceVersion = result.GetResourceVersion()
 		w.AcceptedDigest = plan.ObservedDigest(result, plan.DifferingPaths(s.Desired.Object, result.Object))
-		w.YieldedNote = plan.YieldedNote(with.Yielded)
+		w.YieldedNote, w.YieldedAt = plan.YieldedNote(with.Yielded), began
 		w.ConflictDigest = ""
 	})
 	s.Observed = result
 	return nil
+}
+
+// resolveConflicts decides the conflicts of fields by the state of the target.
+func resolveConflicts(ctx context.Context, s *scope.Scope, fields []string) (plan.ApplyOptions, []plan.FieldOwner, error) {
+	live, err := s.GetLive(ctx)
+	if err != nil {
+		return plan.ApplyOptions{}, nil, err
+	}
+	with, conflicts := plan.ResolveConflicts(plan.FieldOwnersOf(live, fields))
+	with = with.ForReplicas(s.Desired)
+	if len(conflicts) > 0 || !with.DependsOnAutoscalers() {
+		return with, conflicts, nil
+	}
+	autoscalers, known, err := s.ListAutoscalers(ctx)
+	if known {
+		with = with.ForAutoscalers(s.Desired, autoscalers)
+	}
+	return with, nil, err
 }
 
 // maxLoggedPaths bounds the paths in one line of the log.

@@ -83,6 +83,29 @@ var _ = Describe("A HorizontalPodAutoscaler", func() {
 		Expect(replicas(namespace)()).To(Equal("5 5"))
 	})
 
+	It("leaves the replicas to the user when it is deleted", func() {
+		namespace := newNamespace(dev)
+		apply(namespace, web())
+		apply(namespace, remoteAutoscaler("minReplicas: 4", "minReplicas: 3"))
+		Eventually(replicas(namespace)).Should(Equal("3 3"))
+		rolledOut(namespace, "web")
+		kubectl(hub, "-n", namespace, "delete", name)
+		kubectl(hub, "-n", namespace, "scale", "deployment/web", "--replicas=1")
+		Eventually(replicas(namespace)).Should(Equal("1 1"))
+		rolledOut(namespace, "web")
+		Expect(events(namespace, "deployment/web")).NotTo(ContainSubstring("DriftReverted"))
+
+		By("keeping those of another autoscaler until it is gone from the target")
+		apply(namespace, remoteAutoscaler())
+		Eventually(replicas(namespace)).Should(Equal("4 4"))
+		kubectl(dev, "-n", namespace, "patch", name, "--type=merge", "-p", `{"metadata":{"finalizers":["example.org/wait"]}}`)
+		kubectl(hub, "-n", namespace, "delete", name)
+		kubectl(hub, "-n", namespace, "scale", "deployment/web", "--replicas=2")
+		Consistently(replicas(namespace)).Should(Equal("4 2"))
+		kubectl(dev, "-n", namespace, "patch", name, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+		Eventually(replicas(namespace)).Should(Equal("2 2"))
+	})
+
 	It("does not scale an object of another owner", func() {
 		namespace := newNamespace(dev)
 		kubectl(dev, "create", "namespace", namespace)

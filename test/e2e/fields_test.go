@@ -85,6 +85,11 @@ var _ = Describe("Fields of other managers on a target", func() {
 		Expect(get(dev, namespace, "deployment/web", ".spec.replicas")).To(Equal("4"))
 		Eventually(func() string { return get(hub, namespace, "deployment/web", ".status.readyReplicas") }).Should(Equal("4"))
 		Expect(events(namespace, "deployment/web")).NotTo(ContainSubstring("DriftReverted"))
+
+		By("scaling on the hub after the autoscaler is deleted")
+		kubectl(dev, "-n", namespace, "delete", "hpa/web")
+		kubectl(hub, "-n", namespace, "scale", "deployment/web", "--replicas=3")
+		Eventually(func() string { return get(dev, namespace, "deployment/web", ".spec.replicas") }).Should(Equal("3"))
 	})
 
 	It("are kept if they are added to lists and annotations", func() {

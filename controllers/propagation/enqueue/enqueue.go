@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -78,6 +79,7 @@ func (e *Enqueuer) WatchResources(ctx context.Context) error {
 			e.trackTargets(resource, nil)
 			e.enqueueReadyToLeave(resource.Namespace, e.Memory.Progress.Delete(client.ObjectKeyFromObject(resource)))
 			e.enqueueMembers(nil, resource)
+			e.enqueueScaled(resource)
 			if owner := policies.DependencyOwner(resource); owner != nil && policies.IsSharedDependency(resource) {
 				e.enqueueDependents(owner.Kind, &metav1.ObjectMeta{Namespace: resource.Namespace, Name: owner.Name})
 			}
@@ -331,6 +333,33 @@ func (e *Enqueuer) enqueueAutoscalers(was, is *v1alpha1.KubernetesApplicationRes
 	}
 	kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
 	e.enqueueListed(is.Namespace, client.MatchingFields{policies.ScaleTargetIndex: policies.ScaleTargetKey(kind, owner.Name)}, false, nil)
+}
+
+// enqueueScaled enqueues the resource of the object that a deleted autoscaler scaled, because
+// the hub sets the replicas now. That of a native object is found by its name, another in
+// the application of the autoscaler.
+func (e *Enqueuer) enqueueScaled(autoscaler *v1alpha1.KubernetesApplicationResource) {
+	if len(policies.ScaleTargetKeys(autoscaler)) == 0 {
+		return
+	}
+	scaled, _ := kinds.ScaleTargetOf(policies.TemplateObject(autoscaler.Spec.Template))
+	isScaled := func(resource *v1alpha1.KubernetesApplicationResource) bool {
+		object := policies.TemplateObject(resource.Spec.Template)
+		found := object != nil && scaled.Is(object)
+		if found {
+			e.Memory.Writes.Update(resource.UID, func(w *memory.LastWrite) { w.AutoscalerDeletedAt = time.Now() })
+		}
+		return found
+	}
+	if autoscaler.Labels[v1alpha1.FrontDoorLabel] != v1alpha1.FrontDoor {
+		e.enqueueListed(autoscaler.Namespace, client.MatchingFields{policies.ApplicationIndex: autoscaler.Labels[v1alpha1.ApplicationLabel]}, false, isScaled)
+		return
+	}
+	resource := &v1alpha1.KubernetesApplicationResource{}
+	key := client.ObjectKey{Namespace: autoscaler.Namespace, Name: kinds.ResourceName(scaled.Kind, scaled.Name)}
+	if err := e.Cache.Get(context.Background(), key, resource); err == nil && isScaled(resource) {
+		e.Enqueue(resource, false)
+	}
 }
 
 // enqueueMoving enqueues the resources that may leave their old target after a resource

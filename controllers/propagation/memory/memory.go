@@ -57,6 +57,10 @@ type LastWrite struct {
 	// yieldedNote lists the fields that were left to other managers. Lost: the message
 	// does not name them until the next apply.
 	YieldedNote string
+	// yieldedAt is the time before the last apply looked for other managers, and
+	// autoscalerDeletedAt the time when the resource of an autoscaler of the object was
+	// deleted. Lost: the object is applied once more, which looks for autoscalers.
+	YieldedAt, AutoscalerDeletedAt time.Time
 	// conflictDigest identifies the last conflict of fields, and conflictCheckedAt is
 	// the time of its last check. Lost: the conflict is checked at once.
 	ConflictDigest    string
@@ -65,6 +69,12 @@ type LastWrite struct {
 	// the last revert. Lost: the backoff begins again.
 	Reverts    int
 	RevertedAt time.Time
+}
+
+// MayTakeReplicas tells whether an autoscaler was deleted after the last apply left fields to
+// autoscalers.
+func (w LastWrite) MayTakeReplicas() bool {
+	return w.YieldedNote != "" && w.AutoscalerDeletedAt.After(w.YieldedAt)
 }
 
 // DriftResult is the drift of an object in one observed state.

@@ -55,3 +55,23 @@ func TestRevertBackoff(t *testing.T) {
 		})
 	}
 }
+
+func TestMayTakeReplicas(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for name, tc := range map[string]struct {
+		reason string
+		write  LastWrite
+		want   bool
+	}{
+		"NotDeleted":    {reason: "The autoscaler still sets the replicas.", write: LastWrite{YieldedNote: "replicas", YieldedAt: now}},
+		"Deleted":       {reason: "The replicas may have no autoscaler now.", write: LastWrite{YieldedNote: "replicas", YieldedAt: now, AutoscalerDeletedAt: now.Add(time.Second)}, want: true},
+		"DeletedBefore": {reason: "The last apply looked for autoscalers after the deletion.", write: LastWrite{YieldedNote: "replicas", YieldedAt: now, AutoscalerDeletedAt: now.Add(-time.Second)}},
+		"NothingLeft":   {reason: "The last apply set the replicas.", write: LastWrite{YieldedAt: now, AutoscalerDeletedAt: now.Add(time.Second)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.write.MayTakeReplicas(); got != tc.want {
+				t.Errorf("may take replicas = %t, want %t: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}

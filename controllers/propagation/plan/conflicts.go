@@ -11,13 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
 // Another manager may have set a field of an object that a resource owns. The winner
 // depends on the kind of that write:
 //
-//   - An autoscaler writes through the scale subresource. It keeps the field.
+//   - An autoscaler writes through the scale subresource. It keeps the field. The controller
+//     of HorizontalPodAutoscalers keeps it while an autoscaler names the object.
 //   - A manager that uses server-side apply, as Portico does, claims the field. Neither
 //     wins until a user decides: by leaving the field out, or by ForceAnnotation.
 //   - Any other write is a change by hand. It is reverted.
@@ -172,6 +174,34 @@ const replicasPath = ".spec.replicas"
 func (o ApplyOptions) ForReplicas(desired *unstructured.Unstructured) ApplyOptions {
 	if replicas, found, _ := unstructured.NestedInt64(desired.Object, "spec", "replicas"); found && replicas == 0 {
 		o.Yielded = slices.DeleteFunc(o.Yielded, func(f FieldOwner) bool { return f.Path.String() == replicasPath })
+	}
+	return o
+}
+
+// autoscalerManagers are the managers of the fields that the controller of
+// HorizontalPodAutoscalers sets: the names of the binaries that contain the controller.
+// Other autoscalers, such as one of a platform, need no HorizontalPodAutoscaler.
+var autoscalerManagers = []string{"kube-controller-manager", "k3s", "kubelite"}
+
+func setByAutoscaler(f FieldOwner) bool {
+	return f.Path.String() == replicasPath && slices.Contains(autoscalerManagers, f.Manager)
+}
+
+// DependsOnAutoscalers tells whether ForAutoscalers needs the autoscalers of the target.
+func (o ApplyOptions) DependsOnAutoscalers() bool {
+	return slices.ContainsFunc(o.Yielded, setByAutoscaler)
+}
+
+// ForAutoscalers takes the replicas from the controller of HorizontalPodAutoscalers if none
+// of the autoscalers scales the object. The controller remains a manager of the replicas
+// when an autoscaler is deleted.
+func (o ApplyOptions) ForAutoscalers(desired *unstructured.Unstructured, autoscalers []unstructured.Unstructured) ApplyOptions {
+	scaled := slices.ContainsFunc(autoscalers, func(autoscaler unstructured.Unstructured) bool {
+		target, ok := kinds.ScaleTargetOf(&autoscaler)
+		return ok && target.Is(desired)
+	})
+	if !scaled {
+		o.Yielded = slices.DeleteFunc(o.Yielded, setByAutoscaler)
 	}
 	return o
 }

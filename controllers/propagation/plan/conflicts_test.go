@@ -102,6 +102,65 @@ func TestResolveConflicts(t *testing.T) {
 	}
 }
 
+func TestForAutoscalers(t *testing.T) {
+	autoscaler := func(apiVersion, kind, name string) unstructured.Unstructured {
+		return unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+			"spec": map[string]any{"scaleTargetRef": map[string]any{"apiVersion": apiVersion, "kind": kind, "name": name}},
+		}}
+	}
+	const controller = "kube-controller-manager"
+	type outcome struct {
+		Depends bool
+		Left    string
+	}
+	for name, tc := range map[string]struct {
+		reason      string
+		manager     string
+		autoscalers []unstructured.Unstructured
+		want        outcome
+	}{
+		"Scaled": {
+			reason: "An autoscaler that names the object keeps its replicas.", manager: controller,
+			autoscalers: []unstructured.Unstructured{autoscaler("apps/v1", "Deployment", "other"), autoscaler("apps/v1", "Deployment", "web")},
+			want:        outcome{Depends: true, Left: `.spec.replicas, managed by "kube-controller-manager"`},
+		},
+		"OtherVersion": {
+			reason: "The API server serves the object in several versions.", manager: controller,
+			autoscalers: []unstructured.Unstructured{autoscaler("apps/v1beta1", "Deployment", "web")},
+			want:        outcome{Depends: true, Left: `.spec.replicas, managed by "kube-controller-manager"`},
+		},
+		"Deleted": {
+			reason: "The controller remains a manager after its autoscaler is deleted.", manager: controller,
+			want: outcome{Depends: true},
+		},
+		"OtherObjects": {
+			reason: "An autoscaler of another name, kind or group does not scale the object.", manager: controller,
+			autoscalers: []unstructured.Unstructured{
+				autoscaler("apps/v1", "Deployment", "other"), autoscaler("apps/v1", "StatefulSet", "web"), autoscaler("example.org/v1", "Deployment", "web"),
+			},
+			want: outcome{Depends: true},
+		},
+		"AnotherAutoscaler": {
+			reason: "An autoscaler that is no HorizontalPodAutoscaler keeps the replicas.", manager: "platform-autoscaler",
+			want: outcome{Left: `.spec.replicas, managed by "platform-autoscaler"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
+			live.SetName("web")
+			live.SetManagedFields([]metav1.ManagedFieldsEntry{
+				managed(tc.manager, metav1.ManagedFieldsOperationUpdate, "scale", `{"f:spec":{"f:replicas":{}}}`),
+			})
+			with, _ := ResolveConflicts(FieldOwnersOf(live, []string{replicasPath}))
+			got := outcome{Depends: with.DependsOnAutoscalers(), Left: listFieldOwners(with.ForAutoscalers(live, tc.autoscalers).Yielded)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestConflictingFields(t *testing.T) {
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	for name, tc := range map[string]struct {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/propagation/plan"
@@ -42,6 +44,25 @@ func (s *Scope) GetLive(ctx context.Context) (*unstructured.Unstructured, error)
 		return nil, s.ProbeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.Desired.GetKind(), s.Target.Name, err))
 	}
 	return live, nil
+}
+
+// ListAutoscalers reads the HorizontalPodAutoscalers in the namespace of the object from
+// the target, because its cache has only those of this hub. It returns false if the
+// account may not list them, or the target does not have the kind.
+func (s *Scope) ListAutoscalers(ctx context.Context) (all []unstructured.Unstructured, known bool, err error) {
+	list := &unstructured.UnstructuredList{}
+	gvk := kinds.HorizontalPodAutoscaler{}.GroupVersionKind()
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err = s.CallTarget(ctx, func(ctx context.Context) error {
+		return s.Connection.Client().List(ctx, list, client.InNamespace(s.Desired.GetNamespace()))
+	})
+	switch {
+	case apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, s.ProbeIfUnreachable(fmt.Errorf("listing autoscalers on target %s: %w", s.Target.Name, err))
+	}
+	return list.Items, true, nil
 }
 
 // RequestApply applies the desired object, and returns the resulting object.
