@@ -386,7 +386,7 @@ func (c *copies) waitForDependency(ctx context.Context, s *scope.Scope, d *plan.
 		return s.CopyError(d, err)
 	}
 	exists := observed != nil && plan.IsMarkedAs(observed, key, c.options.HubID)
-	if exists && (!plan.RollsPods(s.Resource) || d.Digest != "") {
+	if exists && (!plan.RollsPods(s.Resource, s.Desired) || d.Digest != "") {
 		return "", "", nil
 	}
 	problemReason, message, err := c.problemOfResource(ctx, s, d, key)

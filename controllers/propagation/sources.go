@@ -147,7 +147,7 @@ func (c *sources) resolveDependencies(ctx context.Context, s *scope.Scope) error
 // Pods are replaced after its changes. The revision is written after the apply, so that
 // new Pods read the new content.
 func (c *sources) resolveRevision(ctx context.Context, s *scope.Scope, d *plan.Dependency) error {
-	if !plan.RollsPods(s.Resource) {
+	if !plan.RollsPods(s.Resource, s.Desired) {
 		return nil
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{}

@@ -112,8 +112,8 @@ const (
 	// annotation is also there when the list is empty: it marks the resource as made
 	// from a template, if a backup left out its owner.
 	TemplatedAnnotation = Group + "/templated"
-	// RollAnnotation, with the value "true", is on a Deployment or its
-	// KubernetesApplicationResource. It replaces the Pods on the target when an
+	// RollAnnotation, with the value "true", is on a Deployment, StatefulSet or DaemonSet, or
+	// on its KubernetesApplicationResource. It replaces the Pods on the target when an
 	// environment variable from a Secret or ConfigMap changes.
 	RollAnnotation = Group + "/roll-on-change"
 	// LeftAnnotation, with the value "true", is on the resource of a shared dependency that

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -202,7 +203,7 @@ func ExcessCopies(copies []*unstructured.Unstructured, wanted []Dependency, name
 // it, so that Pods are replaced when a Secret or ConfigMap in their environment changes.
 // It tells whether it changed the object.
 func SetEnvironmentDigest(object *unstructured.Unstructured, resource metav1.Object, all []Dependency) bool {
-	if !RollsPods(resource) {
+	if !RollsPods(resource, object) {
 		return false
 	}
 	var read []string
@@ -226,9 +227,18 @@ func SetEnvironmentDigest(object *unstructured.Unstructured, resource metav1.Obj
 }
 
 // RollsPods tells whether a resource requests new Pods after changes of their
-// environment.
-func RollsPods(resource metav1.Object) bool {
-	return resource.GetAnnotations()[v1alpha1.RollAnnotation] == "true"
+// environment, and its object replaces Pods when its template changes.
+func RollsPods(resource metav1.Object, object *unstructured.Unstructured) bool {
+	if resource.GetAnnotations()[v1alpha1.RollAnnotation] != "true" {
+		return false
+	}
+	switch object.GroupVersionKind().GroupKind() {
+	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(),
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind(),
+		appsv1.SchemeGroupVersion.WithKind("DaemonSet").GroupKind():
+		return true
+	}
+	return false
 }
 
 // ProblemOf returns the reason and the message why a dependency is not sent.

@@ -85,11 +85,13 @@ func TestDesiredCopy(t *testing.T) {
 }
 
 func TestSetEnvironmentDigest(t *testing.T) {
-	const template = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {
+	kind := "Deployment"
+	const template = `{apiVersion: apps/v1, metadata: {name: web}, spec: {template: {spec: {
   containers: [{name: a, env: [{name: x, valueFrom: {secretKeyRef: {name: settings-sql, key: k}}}]}],
   volumes: [{name: v, secret: {secretName: settings-tls}}]}}}}`
 	stamp := func(roll, sql, tls string) string {
 		object := &unstructured.Unstructured{Object: fieldsOf(t, template)}
+		object.SetKind(kind)
 		resource := &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.RollAnnotation: roll}}
 		SetEnvironmentDigest(object, resource, []Dependency{
 			{Dependency: v1alpha1.Dependency{Kind: "Secret", Name: "sql"}, CopyName: "settings-sql", Digest: sql},
@@ -107,6 +109,12 @@ func TestSetEnvironmentDigest(t *testing.T) {
 	}
 	if stamp("false", "1", "1") != "" || stamp("", "1", "1") != "" {
 		t.Error("there are new Pods without a change")
+	}
+	if kind = "ReplicaSet"; stamp("true", "1", "1") != "" {
+		t.Error("a ReplicaSet does not replace its Pods; want its template unchanged")
+	}
+	if kind = "StatefulSet"; stamp("true", "1", "1") != first {
+		t.Error("want new Pods of a StatefulSet, too")
 	}
 }
 
