@@ -64,7 +64,7 @@ func ContentDeniedReason(resource *v1alpha1.KubernetesApplicationResource, nativ
 		return fmt.Sprintf("%s %s does not exist in namespace %s", owner.Kind, owner.Name, resource.Namespace)
 	case native.GetName() != owner.Name, native.GetNamespace() != resource.Namespace, native.GetUID() != owner.UID:
 		return fmt.Sprintf("%s %s is not the one that the resource was made for", owner.Kind, owner.Name)
-	case !kinds.HasRemoteLabel(native):
+	case !kinds.HasRemoteLabel(native) && !IsSharedDependency(resource):
 		return fmt.Sprintf("%s %s has no label %s=%s", owner.Kind, owner.Name, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote)
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,6 +99,24 @@ func DependenciesInUse(resource *v1alpha1.KubernetesApplicationResource, settled
 		}
 	}
 	return out
+}
+
+// HasCopy tells whether a resource has a copy of a Secret or ConfigMap, under another name.
+// resource may be nil.
+func HasCopy(resource *v1alpha1.KubernetesApplicationResource, kind, name string) bool {
+	return resource != nil && slices.ContainsFunc(resource.Spec.Dependencies, func(d v1alpha1.Dependency) bool {
+		return !d.Shared && !d.Native && d.Kind == kind && d.Name == name
+	})
+}
+
+// IsTaken tells whether the object of a shared dependency belongs to somebody else on its
+// target. Resources that need a Secret or ConfigMap then have a copy, under another name.
+func IsTaken(resource *v1alpha1.KubernetesApplicationResource) bool {
+	if !IsSharedDependency(resource) {
+		return false
+	}
+	synced := meta.FindStatusCondition(resource.Status.Conditions, v1alpha1.Synced)
+	return synced != nil && synced.Status == metav1.ConditionFalse && synced.Reason == v1alpha1.ReasonOwnershipConflict
 }
 
 // TargetsOfDependency returns the targets on which resources need a shared dependency,

@@ -119,6 +119,7 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 	b = b.For(kinds.New(c.kind), builder.WithPredicates(reconciler.Remote(), intentChanged())).
 		Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(c.nativesIn), builder.WithPredicates(withRBACChanged())).
 		Watches(kinds.New(c.kind), c.orphaning.Handler()).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.dependentsOfSender), builder.WithPredicates(reconciler.TakenChanged())).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(c.usersOfServiceAccount), builder.WithPredicates(pullSecretsChanged()))
 	for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
 		b = b.Watches(kinds.CachedObject(content), handler.EnqueueRequestsFromMapFunc(c.dependentsOf(content)), builder.WithPredicates(scheduleLabelChanged()))

@@ -3,35 +3,10 @@ package intake
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
-
-func TestNativeDependencies(t *testing.T) {
-	pods := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {
-  containers: [{name: web, envFrom: [{secretRef: {name: sql}}, {configMapRef: {name: sql}}]}]}}}}`)
-	got := dependenciesOf(pods, "web-deployment", dependencies{pullSecrets: []string{"pull"}, native: nativeDependencies{{"Secret", "sql"}: true, {"Secret", "pull"}: true}}, nil)
-	want := []v1alpha1.Dependency{
-		{Kind: "ConfigMap", Name: "sql"},
-		{Kind: "Secret", Name: "pull", Optional: true, Native: true},
-		{Kind: "Secret", Name: "sql", Native: true},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("want every dependency, with the native ones marked\n%s", diff)
-	}
-	referred := []kinds.Reference{
-		{Kind: "ConfigMap", Name: "web-deployment-sql", Env: true},
-		{Kind: "Secret", Name: "pull"},
-		{Kind: "Secret", Name: "sql", Env: true},
-	}
-	if diff := cmp.Diff(referred, kinds.References(pods), cmpopts.IgnoreFields(kinds.Reference{}, "Field")); diff != "" {
-		t.Errorf("want native names for the native ones, and names of copies for the others\n%s", diff)
-	}
-}
 
 func TestRefersOnTarget(t *testing.T) {
 	resource := func(change func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {

@@ -37,11 +37,7 @@ func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 	}
 	observe, _ := policies.ObservePolicyOf(native)
 	name := kinds.ResourceName(native.GetKind(), native.GetName())
-	var previous *unstructured.Unstructured
-	if current != nil {
-		previous = policies.TemplateObject(current.Spec.Template)
-	}
-	needed := dependenciesOf(template, name, found, previous)
+	needed := dependenciesOf(template, name, found, current)
 	raw, err := json.Marshal(template.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the template: %w", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
 )
 
 // intentChanged passes the updates of a user, and none of a status.
@@ -122,6 +123,20 @@ func (c *Controller) dependentsOf(content kinds.Kind) handler.MapFunc {
 		}
 		return c.nativesOf(list)
 	}
+}
+
+// dependentsOfSender returns the native objects whose Pods refer to the Secret or ConfigMap
+// that a resource sends.
+func (c *Controller) dependentsOfSender(ctx context.Context, resource client.Object) []reconcile.Request {
+	owner := policies.DependencyOwner(resource)
+	if owner == nil {
+		return nil
+	}
+	list, err := c.listDependents(ctx, owner.Kind, &metav1.ObjectMeta{Namespace: resource.GetNamespace(), Name: owner.Name})
+	if err != nil {
+		return nil // the cache has stopped
+	}
+	return c.nativesOf(list)
 }
 
 // serviceAccountIndex finds native objects by the ServiceAccount of their Pods.

@@ -22,7 +22,7 @@ func (c *applier) fillContent(ctx context.Context, s *scope) error {
 	if err := s.setContentRevision(); err != nil {
 		return err
 	}
-	s.state = plan.StateOf(s.desired, s.observed, s.resource, c.options.HubID)
+	s.compare(c.options.HubID)
 	uid := policies.ContentOwner(s.resource).UID
 	if s.state == plan.InSync && plan.ContentDigest(uid, plan.CopiedFields(s.observed)) == s.content.Digest {
 		return nil
@@ -39,6 +39,6 @@ func (c *applier) fillContent(ctx context.Context, s *scope) error {
 		}
 	}
 	maps.Copy(s.desired.Object, s.content.Content)
-	s.state = plan.StateOf(s.desired, s.observed, s.resource, c.options.HubID)
+	s.compare(c.options.HubID)
 	return nil
 }

@@ -50,6 +50,9 @@ func (s *scope) hasCopies() bool {
 
 func isCopied(d v1alpha1.Dependency) bool { return !d.Shared }
 
+// hasContent tells whether a dependency is a Secret or ConfigMap.
+func hasContent(d v1alpha1.Dependency) bool { return kinds.HasContent(kinds.DependencyKind(d.Kind)) }
+
 // apply applies the copies before the object, and finds the copies that the object does
 // not need any more. An object without all its dependencies waits.
 func (c *copies) apply(ctx context.Context, s *scope) error {
@@ -102,7 +105,7 @@ func (s *scope) setDependenciesReady() {
 }
 
 func (s *scope) setSecretsReady() {
-	if slices.ContainsFunc(s.dependencies, func(d plan.Dependency) bool { return isCopied(d.Dependency) }) {
+	if slices.ContainsFunc(s.dependencies, func(d plan.Dependency) bool { return hasContent(d.Dependency) }) {
 		s.setCondition(v1alpha1.SecretsReady, metav1.ConditionTrue, v1alpha1.ReasonApplied,
 			fmt.Sprintf("the Secrets and ConfigMaps of %s %s are on target %s", s.desired.GetKind(), s.desired.GetName(), s.target.Name))
 	}
@@ -111,8 +114,8 @@ func (s *scope) setSecretsReady() {
 // problem is the reason why a dependency is not on the target.
 type problem struct {
 	reason, message string
-	// shared is true for a shared dependency.
-	shared bool
+	// content is true for a Secret or ConfigMap.
+	content bool
 }
 
 func joinProblems(problems []problem) string {
@@ -138,7 +141,7 @@ func (c *copies) ensureAll(ctx context.Context, s *scope, existing []*unstructur
 		if message == "" || d.Optional && !d.Found {
 			continue
 		}
-		problems = append(problems, problem{reason, message, d.Shared})
+		problems = append(problems, problem{reason, message, hasContent(d.Dependency)})
 		if err != nil {
 			next = err
 		}
@@ -149,14 +152,14 @@ func (c *copies) ensureAll(ctx context.Context, s *scope, existing []*unstructur
 // ensure applies one dependency on the target. A problem is a message for users; an
 // error without a problem ends the reconcile.
 func (c *copies) ensure(ctx context.Context, s *scope, d *plan.Dependency, existing []*unstructured.Unstructured) (reason, problem string, err error) {
-	if d.Shared {
-		return c.waitForShared(ctx, s, d)
+	if d.Kind == kinds.ServiceAccountKind {
+		return c.waitForServiceAccount(ctx, s, d)
 	}
 	if reason, problem := plan.ProblemOf(*d, s.resource.Namespace); problem != "" {
 		return reason, problem, nil
 	}
-	if d.Native {
-		return c.waitForDependency(ctx, s, d)
+	if d.Native || d.Shared {
+		return c.waitForSender(ctx, s, d)
 	}
 	return c.ensureCopy(ctx, s, d, existing)
 }
@@ -168,7 +171,7 @@ func (c *copies) deleteExcess(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	if !slices.ContainsFunc(plan.DependenciesOf(s.resource), isCopied) { // there are no copies left for hasCopies
+	if !slices.ContainsFunc(plan.DependenciesOf(s.resource), hasContent) { // there are no copies left for hasCopies
 		meta.RemoveStatusCondition(&s.resource.Status.Conditions, v1alpha1.SecretsReady)
 	}
 	if len(s.dependencies) == 0 {
@@ -183,10 +186,10 @@ func (c *copies) waitForDependencies(ctx context.Context, s *scope, problems []p
 	reason := problems[0].reason
 	message := fmt.Sprintf("%s; %s %s waits for it", joinProblems(problems), s.desired.GetKind(), s.desired.GetName())
 	s.setCondition(v1alpha1.DependenciesReady, metav1.ConditionFalse, reason, message)
-	copied := slices.DeleteFunc(slices.Clone(problems), func(p problem) bool { return p.shared })
-	if len(copied) > 0 {
-		s.setCondition(v1alpha1.SecretsReady, metav1.ConditionFalse, copied[0].reason,
-			fmt.Sprintf("%s; %s %s waits for it", joinProblems(copied), s.desired.GetKind(), s.desired.GetName()))
+	content := slices.DeleteFunc(slices.Clone(problems), func(p problem) bool { return !p.content })
+	if len(content) > 0 {
+		s.setCondition(v1alpha1.SecretsReady, metav1.ConditionFalse, content[0].reason,
+			fmt.Sprintf("%s; %s %s waits for it", joinProblems(content), s.desired.GetKind(), s.desired.GetName()))
 	} else {
 		s.setSecretsReady()
 	}
@@ -414,33 +417,6 @@ func (c *copies) forEach(ctx context.Context, s *scope, call func(context.Contex
 	return nil
 }
 
-// waitForDependency waits for a Secret or ConfigMap that has a resource of its own.
-func (c *copies) waitForDependency(ctx context.Context, s *scope, d *plan.Dependency) (reason, problem string, err error) {
-	gvk := corev1.SchemeGroupVersion.WithKind(d.Kind)
-	key := types.NamespacedName{Namespace: s.resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
-	reader, synced, err := s.connection.Informer(gvk)
-	if err != nil || !synced {
-		return "", "", reconciler.ErrDone // list requested the informer a moment ago
-	}
-	existing, err := reader.ListForResource(ctx, gvk, key)
-	if err != nil {
-		return "", "", fmt.Errorf("listing the objects of resource %s: %w", key, err)
-	}
-	observed, err := c.find(ctx, s, d, existing)
-	if err != nil {
-		return s.copyError(d, err)
-	}
-	exists := observed != nil && plan.IsMarkedAs(observed, key, c.options.HubID)
-	if exists && (!plan.RollsPods(s.resource) || d.Digest != "") {
-		return "", "", nil
-	}
-	problemReason, message, err := c.problemOfResource(ctx, s, d, key)
-	if exists && problemReason == v1alpha1.ReasonApplying {
-		return "", "", reconciler.ErrDone // its revision is about to be written; Pods are replaced once
-	}
-	return problemReason, message, err
-}
-
 // problemOfResource returns the cause for which a dependency with a resource of its own is
 // not on the target.
 func (c *copies) problemOfResource(ctx context.Context, s *scope, d *plan.Dependency, key types.NamespacedName) (reason, problem string, err error) {
@@ -450,7 +426,11 @@ func (c *copies) problemOfResource(ctx context.Context, s *scope, d *plan.Depend
 	}
 	synced := meta.FindStatusCondition(resource.Status.Conditions, v1alpha1.Synced)
 	if synced != nil && synced.Status == metav1.ConditionFalse && synced.Reason != v1alpha1.ReasonApplying {
-		return v1alpha1.ReasonDependencyMissing, fmt.Sprintf("%s %s has a resource of its own, which failed: %s", d.Kind, d.Name, synced.Message), reconciler.ErrDone
+		reason := v1alpha1.ReasonDependencyMissing
+		if slices.Contains([]string{v1alpha1.ReasonNeverSent, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonOwnershipConflict}, synced.Reason) {
+			reason = synced.Reason
+		}
+		return reason, fmt.Sprintf("%s %s has a resource of its own, which failed: %s", d.Kind, d.Name, synced.Message), reconciler.ErrDone
 	}
 	return v1alpha1.ReasonApplying, fmt.Sprintf("%s %s has a resource of its own, and is not on target %s yet", d.Kind, d.Name, s.target.Name), reconciler.ErrDone
 }

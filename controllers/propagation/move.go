@@ -150,6 +150,9 @@ func (c *remover) removeOldObject(ctx context.Context, s *scope) error {
 	if orphansObject(s.resource) {
 		return c.unmarkObject(ctx, s, s.desired)
 	}
+	if shared, err := c.leaveToSibling(ctx, s); err != nil || shared {
+		return err
+	}
 	if kept, err := c.keepNamespaceInUse(ctx, s); err != nil || kept {
 		return err
 	}

@@ -27,6 +27,9 @@ type scope struct {
 	desired, observed *unstructured.Unstructured
 	// state compares them.
 	state plan.State
+	// takesOver says that the owner of the object is gone, and that the resource owns it
+	// from now on.
+	takesOver bool
 	// connection leads to the target, and reader reads its cache of the object's kind.
 	connection *clusters.TargetConnection
 	reader     clusters.Reader
@@ -49,6 +52,14 @@ type scope struct {
 	skipStatus bool
 	// holdStatusFor is the delay until a reconcile writes the status; 0 for now.
 	holdStatusFor time.Duration
+}
+
+// compare sets the state of the object after a change of the desired one.
+func (s *scope) compare(hubID string) {
+	s.state = plan.StateOf(s.desired, s.observed, s.resource, hubID)
+	if s.takesOver && s.state == plan.Foreign {
+		s.state = plan.Drifted
+	}
 }
 
 // pollInterval is the interval, jittered, at which the object of another owner is read

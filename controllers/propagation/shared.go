@@ -18,14 +18,15 @@ import (
 )
 
 // A shared dependency is one object on a target, for all resources there that need it.
-// It has a resource of its own for each target. Two targets may be one cluster: then two
-// resources send the same object. One of them owns it, and the other one shares it. When
-// the owner leaves the target, the object stays, and the other one takes it over. So the
-// tokens of a ServiceAccount stay valid when an application moves between such targets.
+// It has a resource of its own for each target. Two resources may send the same object:
+// two targets may be one cluster, and a Secret or ConfigMap may have a resource for its
+// label as well. One of them owns the object, and the other one shares it. When the owner
+// leaves the target, the object stays, and the other one takes it over. So the tokens of a
+// ServiceAccount stay valid when an application moves between such targets.
 
-// waitForShared waits until a shared dependency exists on the target. Pods use a
-// ServiceAccount of that name whoever owns it, so that of somebody else is enough.
-func (c *copies) waitForShared(ctx context.Context, s *scope, d *plan.Dependency) (reason, problem string, err error) {
+// waitForServiceAccount waits until a ServiceAccount exists on the target. Pods use the
+// one of that name whoever owns it, so that of somebody else is enough.
+func (c *copies) waitForServiceAccount(ctx context.Context, s *scope, d *plan.Dependency) (reason, problem string, err error) {
 	observed, err := c.findShared(ctx, s, d)
 	switch {
 	case apierrors.IsForbidden(err):
@@ -33,23 +34,39 @@ func (c *copies) waitForShared(ctx context.Context, s *scope, d *plan.Dependency
 	case err != nil:
 		return s.copyError(d, err)
 	case observed != nil:
-		if plan.IsAppliedFor(observed, s.resource.Namespace, c.options.HubID) {
-			return "", "", nil
+		if !plan.IsAppliedFor(observed, s.resource.Namespace, c.options.HubID) {
+			d.ForeignOwner = plan.OwnerName(observed, c.options.HubID)
 		}
-		if d.Kind != kinds.ServiceAccountKind {
-			return c.foreignCopy(s, d, observed)
-		}
-		d.ForeignOwner = plan.OwnerName(observed, c.options.HubID)
 		return "", "", nil
 	case !d.Found:
 		reason, problem := plan.ProblemOf(*d, s.resource.Namespace)
 		return reason, problem, reconciler.RequeueAfter(pollInterval) // nobody tells when it exists on the target
 	}
-	return c.problemOfResource(ctx, s, d, c.sharedKey(s, d.Dependency))
+	return c.problemOfResource(ctx, s, d, c.senderKey(s, d.Dependency))
 }
 
-// sharedKey returns the key of the resource that sends a shared dependency to the target.
-func (c *base) sharedKey(s *scope, d v1alpha1.Dependency) types.NamespacedName {
+// waitForSender waits until a dependency is applied by the resource that sends it.
+func (c *copies) waitForSender(ctx context.Context, s *scope, d *plan.Dependency) (reason, problem string, err error) {
+	observed, err := c.findShared(ctx, s, d)
+	if err != nil {
+		return s.copyError(d, err)
+	}
+	exists := observed != nil && plan.IsSent(observed, s.resource.Namespace, c.options.HubID)
+	if exists && (!plan.RollsPods(s.resource) || !hasContent(d.Dependency) || d.Digest != "") {
+		return "", "", nil
+	}
+	reason, problem, err = c.problemOfResource(ctx, s, d, c.senderKey(s, d.Dependency))
+	if exists && reason == v1alpha1.ReasonApplying {
+		return "", "", reconciler.ErrDone // its revision is about to be written; Pods are replaced once
+	}
+	return reason, problem, err
+}
+
+// senderKey returns the key of the resource that sends a dependency to the target.
+func (c *base) senderKey(s *scope, d v1alpha1.Dependency) types.NamespacedName {
+	if d.Native {
+		return types.NamespacedName{Namespace: s.resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
+	}
 	return types.NamespacedName{Namespace: s.resource.Namespace, Name: kinds.DependencyName(d.Kind, d.Name, s.target.Name)}
 }
 
@@ -79,7 +96,7 @@ func (c *copies) findShared(ctx context.Context, s *scope, d *plan.Dependency) (
 // owns, because the targets of both are one cluster. The object of an owner that is gone
 // is taken over.
 func (c *applier) shareObject(ctx context.Context, s *scope) error {
-	if s.state != plan.Foreign || !policies.IsSharedDependency(s.resource) {
+	if s.state != plan.Foreign {
 		return nil
 	}
 	sibling := plan.SiblingOf(s.observed, s.resource, c.options.HubID)
@@ -92,7 +109,7 @@ func (c *applier) shareObject(ctx context.Context, s *scope) error {
 		return err
 	}
 	if !found {
-		s.state = plan.Drifted
+		s.takesOver, s.state = true, plan.Drifted
 		return nil
 	}
 	if controller := metav1.GetControllerOf(owner); controller == nil || controller.UID != metav1.GetControllerOf(s.resource).UID {
@@ -100,9 +117,10 @@ func (c *applier) shareObject(ctx context.Context, s *scope) error {
 	}
 	s.state = plan.Shared
 	s.resource.Status.RemoteUID = s.observed.GetUID()
+	s.resource.Status.ContentRevision, _ = plan.ContentRevisionOf(s.observed)
 	s.resource.Status.State = v1alpha1.StateSubmitted
 	s.setCondition(v1alpha1.Synced, metav1.ConditionTrue, v1alpha1.ReasonApplied, fmt.Sprintf(
-		"%s %s is on target %s, which is the cluster of another target; resource %s applies it", s.desired.GetKind(), s.desired.GetName(), s.target.Name, sibling))
+		"%s %s is on target %s, where resource %s applies it", s.desired.GetKind(), s.desired.GetName(), s.target.Name, sibling))
 	if err := c.observer.mirrorStatus(ctx, s); err != nil {
 		return err
 	}
@@ -110,10 +128,10 @@ func (c *applier) shareObject(ctx context.Context, s *scope) error {
 }
 
 // leaveToSibling tells whether another resource of the same native object shares the
-// object. Then the object stays on the target.
+// object, or is about to share it. Then the object stays on the target.
 func (c *remover) leaveToSibling(ctx context.Context, s *scope) (bool, error) {
 	owner := policies.DependencyOwner(s.resource)
-	if owner == nil || !policies.IsSharedDependency(s.resource) {
+	if owner == nil || s.observed == nil {
 		return false, nil
 	}
 	var list v1alpha1.KubernetesApplicationResourceList
@@ -124,8 +142,8 @@ func (c *remover) leaveToSibling(ctx context.Context, s *scope) (bool, error) {
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if other.Name != s.resource.Name && other.DeletionTimestamp == nil && metav1.IsControlledBy(other, &metav1.ObjectMeta{UID: owner.UID}) &&
-			other.Status.RemoteUID == s.observed.GetUID() {
+		isSibling := other.Name != s.resource.Name && other.DeletionTimestamp == nil && metav1.IsControlledBy(other, &metav1.ObjectMeta{UID: owner.UID})
+		if isSibling && (other.Status.RemoteUID == s.observed.GetUID() || plan.RefersTo(other.Spec.TargetRef, s.target)) {
 			return true, nil
 		}
 	}
@@ -152,7 +170,7 @@ func (c *remover) annotateShared(ctx context.Context, s *scope, key, value strin
 			continue
 		}
 		resource := &v1alpha1.KubernetesApplicationResource{}
-		found, err := reconciler.Find(ctx, c.hub, c.sharedKey(s, d), resource)
+		found, err := reconciler.Find(ctx, c.hub, c.senderKey(s, d), resource)
 		if err != nil {
 			return err
 		}

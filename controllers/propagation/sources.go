@@ -141,9 +141,7 @@ func (c *sources) resolveDependencies(ctx context.Context, s *scope) error {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return fmt.Errorf("looking for %s %s: %w", d.Kind, d.Name, err)
-		case dependency.Shared:
-			d.Found = true
-		case dependency.Native: // its own resource has the content
+		case dependency.Shared || dependency.Native: // its own resource has the content
 			d.Found = true
 			if err := c.resolveRevision(ctx, s, &d); err != nil {
 				return err
@@ -174,7 +172,7 @@ func (c *sources) resolveRevision(ctx context.Context, s *scope, d *plan.Depende
 		return nil
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{}
-	key := client.ObjectKey{Namespace: s.resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
+	key := c.senderKey(s, d.Dependency)
 	if err := c.hub.Get(ctx, key, resource); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading resource %s: %w", key, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
 // Updated passes the updates for which changed returns true, and every other event. An
@@ -76,4 +78,12 @@ func AnnotationsChanged(before, after client.Object, keys ...string) bool {
 		}
 	}
 	return false
+}
+
+// TakenChanged passes the resources of shared dependencies whose name became taken on the
+// target, or free.
+func TakenChanged() predicate.Predicate {
+	return UpdatedOnly(func(before, after *v1alpha1.KubernetesApplicationResource) bool {
+		return policies.IsTaken(before) != policies.IsTaken(after)
+	})
 }
