@@ -179,7 +179,10 @@ spec: {}
 		kubectl(dev, "-n", namespace, "create", "deployment", "web", "--image=theirs:1")
 		apply(namespace, web())
 		Eventually(func() string { return events(namespace, "deployment/web") }).Should(ContainSubstring("OwnershipConflict"))
-		Expect(get(hub, namespace, "deployment/web", ".status.conditions[?(@.type=='Synced')].message")).To(ContainSubstring("was not changed"))
+		Eventually(func() string {
+			return get(hub, namespace, "deployment/web", ".status.conditions[?(@.type=='Synced')].message")
+		}).
+			Should(ContainSubstring("was not changed"))
 		Expect(get(dev, namespace, "deployment/web", ".spec.template.spec.containers[0].image")).To(Equal("theirs:1"))
 
 		By("keeping the existing object when the hub's object is deleted")
