@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 )
 
 // state is the part of a cluster that must not change at the next start, because its
@@ -143,18 +144,35 @@ func (c *Cluster) writeKubeconfigs() (err error) {
 
 func (c *Cluster) server() string { return fmt.Sprintf("https://127.0.0.1:%d", c.state.ServerPort) }
 
-// FreePort returns a free port on loopback. The port is below the range of ports that
-// the system assigns, so that no other program gets it before its use.
+// FreePort returns a free TCP port on loopback. The port is below the range of ports that
+// the system assigns, so that no other program gets it before its use. The UDP port of
+// the same number stays open until this process ends: other processes that call FreePort
+// do not get the port, even while the server that uses it is stopped.
 func FreePort() (int, error) {
 	for range 100 {
 		port := 20000 + mathrand.IntN(10000)
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		reservation, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue
 		}
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			_ = reservation.Close()
+			continue
+		}
+		reservations.Lock()
+		reservations.held = append(reservations.held, reservation) // else it is closed when it is collected
+		reservations.Unlock()
 		return port, listener.Close()
 	}
 	return 0, errors.New("finding a free port on 127.0.0.1 between 20000 and 29999")
+}
+
+// reservations are the UDP ports that this process holds for FreePort.
+var reservations struct {
+	sync.Mutex
+	held []net.PacketConn
 }
 
 // firstAddress returns the address of the API server's own Service.
