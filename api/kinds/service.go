@@ -301,19 +301,10 @@ func (Service) Reflect(native *unstructured.Unstructured, seen Observation) map[
 	if ingress := reflectIngress(seen.Status); len(ingress) > 0 && IsLoadBalancer(native) {
 		status["loadBalancer"] = map[string]any{"ingress": ingress}
 	}
-	conditions, _ := WithoutProblems(native)
-	for _, problem := range seen.Problems {
-		conditions = append(conditions, map[string]any{
-			"type":               problem.Type,
-			"status":             string(problem.Status),
-			"reason":             problem.Reason,
-			"message":            problem.Message,
-			"lastTransitionTime": rfc3339(problem.LastTransitionTime),
-		})
-	}
-	if len(conditions) > 0 {
+	if conditions, _ := WithoutProblems(native); len(conditions) > 0 {
 		status["conditions"] = conditions
 	}
+	appendProblems(status, seen.Problems)
 	return status
 }
 

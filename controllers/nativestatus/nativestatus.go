@@ -157,11 +157,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (c *Controller) getResource(ctx context.Context, s *scope) error {
 	resource := &v1alpha1.KubernetesApplicationResource{}
 	key := client.ObjectKey{Namespace: s.native.GetNamespace(), Name: kinds.ResourceName(s.native.GetKind(), s.native.GetName())}
-	switch err := c.hub.Get(ctx, key, resource); {
-	case apierrors.IsNotFound(err):
-		return reconciler.ErrDone
+	found, err := reconciler.Find(ctx, c.hub, key, resource)
+	switch {
 	case err != nil:
-		return fmt.Errorf("reading resource %s: %w", key, err)
+		return err
+	case !found:
+		return reconciler.ErrDone
 	case !metav1.IsControlledBy(resource, s.native) || !c.kind.Held(s.native):
 		return reconciler.ErrDone
 	}
@@ -201,24 +202,21 @@ func (c *Controller) patchReplicaSets(ctx context.Context, s *scope) error {
 	if hold, s.requeueAfter = s.holdReplicaSets(); hold {
 		return nil
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
-	err := c.hub.List(ctx, list, client.InNamespace(s.native.GetNamespace()),
-		client.MatchingFields{OwnerIndex: string(s.native.GetUID())}, client.UnsafeDisableDeepCopy)
+	replicaSets, err := c.listOwned(ctx, s, "ReplicaSet")
 	if err != nil {
-		return fmt.Errorf("listing the ReplicaSets of Deployment %s: %w", client.ObjectKeyFromObject(s.native), err)
+		return err
 	}
 	var remote appsv1.DeploymentStatus
 	if err := decode(s.observation.Status, &remote); err != nil {
 		return fmt.Errorf("reading the remote status of Deployment %s: %w: %w", client.ObjectKeyFromObject(s.native), errUnreadable, err)
 	}
-	objects := make([]metav1.Object, 0, len(list.Items))
-	for i := range list.Items {
-		objects = append(objects, &list.Items[i])
+	objects := make([]metav1.Object, 0, len(replicaSets))
+	for i := range replicaSets {
+		objects = append(objects, &replicaSets[i])
 	}
 	newest := kinds.NewestReplicaSet(objects)
-	for i := range list.Items {
-		cached := &list.Items[i]
+	for i := range replicaSets {
+		cached := &replicaSets[i]
 		status := kinds.HeldReplicaSetStatus(remote, cached.GetGeneration(), metav1.Object(cached) == newest)
 		want, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 		if err != nil {
@@ -251,15 +249,25 @@ func (c *Controller) findRevision(ctx context.Context, s *scope) error {
 	if c.kind != (kinds.StatefulSet{}) {
 		return nil
 	}
+	revisions, err := c.listOwned(ctx, s, "ControllerRevision")
+	if err != nil {
+		return err
+	}
+	s.observation.HubRevision = kinds.RevisionOf(s.native, revisions)
+	return nil
+}
+
+// listOwned lists the objects of a kind of group apps that the native object owns. The
+// cache owns them.
+func (c *Controller) listOwned(ctx context.Context, s *scope, kind string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind + "List"))
 	err := c.hub.List(ctx, list, client.InNamespace(s.native.GetNamespace()),
 		client.MatchingFields{OwnerIndex: string(s.native.GetUID())}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("listing the ControllerRevisions of StatefulSet %s: %w", client.ObjectKeyFromObject(s.native), err)
+		return nil, fmt.Errorf("listing the %ss of %s %s: %w", kind, s.native.GetKind(), client.ObjectKeyFromObject(s.native), err)
 	}
-	s.observation.HubRevision = kinds.RevisionOf(s.native, list.Items)
-	return nil
+	return list.Items, nil
 }
 
 // decode reads a status strictly: JSON rejects numbers that do not fit.

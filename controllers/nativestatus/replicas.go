@@ -2,9 +2,7 @@ package nativestatus
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,10 +81,8 @@ func (c *Controller) patchReplicas(ctx context.Context, s *scope) error {
 	}
 	object := kinds.New(kind)
 	key := client.ObjectKey{Namespace: s.native.GetNamespace(), Name: target.Name}
-	if err := c.hub.Get(ctx, key, object); apierrors.IsNotFound(err) {
-		return nil // it is not sent
-	} else if err != nil {
-		return fmt.Errorf("reading %s %s: %w", target.Kind, key, err)
+	if found, err := reconciler.Find(ctx, c.hub, key, object); err != nil || !found {
+		return err // an object that is not found is not sent
 	}
 	current, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	if !kinds.IsRemote(object) || !kind.Held(object) || found && (current == replicas || current == 0) {
