@@ -65,7 +65,7 @@ test: kube build ## Run every test: unit, policy, integration, end to end
 
 # The specs mostly wait, so two suites run at a time, each with its own clusters.
 # Each file of specs belongs to one suite.
-TARGET_SPECS = /(adopt|allow|between_targets|claim|content|copies|credentials|drain|hub_target|in_use|orphan|policy|provider|publish|restore|rights|workflows)[a-z_]*_test.go$$
+TARGET_SPECS = /(adopt|allow|between_targets|claim|content|copies|credentials|drain|hub_target|in_use|jobs|orphan|pods|policy|provider|publish|rbac|restore|rights|serviceaccounts|workflows)[a-z_]*_test.go$$
 
 .PHONY: e2e-front-door e2e-targets test-others
 
