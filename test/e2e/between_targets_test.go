@@ -18,9 +18,7 @@ var _ = Describe("Moving an application between targets", func() {
 	It("keeps capacity and counts, and leaves no objects behind", func() {
 		namespace := newNamespace(dev, prod)
 		configure(namespace, "prod", `{"unschedulable": true}`)
-		apply(namespace, web())
-		apply(namespace, service("  ports: [{port: 80}]"))
-		rolledOut(namespace, "web")
+		withService(namespace, dev)
 		Expect(get(hub, namespace, "ka/default", ".spec.targetRef.name")).To(Equal("dev"))
 
 		By("staying with a reason if no other target matches")
@@ -55,9 +53,7 @@ var _ = Describe("Moving an application between targets", func() {
 		namespace := newNamespace(dev, prod)
 		kubectl(prod, "create", "namespace", namespace)
 		kubectl(prod, "-n", namespace, "create", "quota", "none", "--hard=pods=0")
-		apply(namespace, web())
-		apply(namespace, service("  ports: [{port: 80}]"))
-		rolledOut(namespace, "web")
+		withService(namespace, dev)
 		stop := capacity(namespace, dev)
 		kubectl(hub, "-n", namespace, "annotate", "ka", "default", moveFrom)
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Scheduled", "message") }).
@@ -88,9 +84,7 @@ var _ = Describe("Moving an application between targets", func() {
 
 	It("finishes while the old target hangs", func(_ context.Context) {
 		namespace := newNamespace(dev, prod)
-		apply(namespace, web())
-		apply(namespace, service("  ports: [{port: 80}]"))
-		rolledOut(namespace, "web")
+		withService(namespace, dev)
 		Expect(dev.Pause(cluster.APIServer)).To(Succeed())
 		resume := func() { Expect(dev.Resume(cluster.APIServer)).To(Succeed()) }
 		DeferCleanup(func() { _ = dev.Resume(cluster.APIServer) })

@@ -49,6 +49,7 @@ var _ = Describe("kubectl portico drain", func() {
 		apply(namespace, settings(namespace))
 		rolledOut(namespace, "web")
 		rolledOut(namespace, "pinned")
+		Eventually(func() []string { return names(dev, namespace, "service") }).Should(ConsistOf("service/web"))
 		Eventually(func() string { return get(dev, namespace, "configmap/settings", ".data.color") }).Should(Equal("blue"))
 		text, _ = drains(namespace, "uncordon", "prod")
 		Expect(text).To(ContainSubstring("target prod uncordoned"))

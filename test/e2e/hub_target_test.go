@@ -117,9 +117,7 @@ spec:
 var _ = Describe("A cluster that is published twice", func() {
 	It("keeps objects when they move from one target to the other", func() {
 		namespace := newNamespace(dev)
-		apply(namespace, web())
-		apply(namespace, service("  ports: [{port: 80}]"))
-		rolledOut(namespace, "web")
+		withService(namespace, dev)
 		all := func() string { return get(dev, namespace, "deployment,service,pods", ".items[*].metadata.uid") }
 		before := all()
 		kubectl(hub, "-n", namespace, "create", "secret", "generic", "again", "--from-file=kubeconfig="+userKubeconfig["dev"])

@@ -55,9 +55,7 @@ var _ = Describe("A target that is in use", func() {
 
 	It("can be released when its cluster is lost, and adopts its objects when it is published again", func(_ context.Context) {
 		namespace := newNamespace(dev)
-		apply(namespace, web())
-		apply(namespace, service("  ports: [{port: 80}]"))
-		rolledOut(namespace, "web")
+		withService(namespace, dev)
 		uids := get(dev, namespace, "deployment,service", ".items[*].metadata.uid")
 		Expect(dev.Pause(cluster.APIServer)).To(Succeed())
 		DeferCleanup(func() { _ = dev.Resume(cluster.APIServer) })

@@ -23,7 +23,7 @@ var _ = Describe("A labelled namespace", func() {
 		apply(namespace, web("name: web\n  labels", "name: stays\n  labels", "schedule: remote", "schedule: local", "app: web}", "app: stays}"))
 		rolledOut(namespace, "web")
 		rolledOut(namespace, "stays")
-		Expect(names(dev, namespace, "deployment,service")).To(ConsistOf("deployment.apps/web", "service/web"))
+		Eventually(func() []string { return names(dev, namespace, "deployment,service") }).Should(ConsistOf("deployment.apps/web", "service/web"))
 		Expect(names(hub, namespace, "pods", "-l", "app=stays")).To(HaveLen(2))
 		Expect(names(hub, namespace, "pods", "-l", "app=web")).To(BeEmpty())
 

@@ -54,9 +54,7 @@ var _ = Describe("The selection of a target", func() {
 	It("does not change when a better target appears", func() {
 		Eventually(leftBehind).WithTimeout(2 * time.Minute).Should(BeEmpty()) // the load of a cluster counts all namespaces
 		namespace := newNamespace(prod)
-		apply(namespace, web())
-		apply(namespace, service("  ports: [{port: 80}]"))
-		rolledOut(namespace, "web")
+		withService(namespace, prod)
 		publish(namespace, dev)
 		Consistently(func() string { return get(hub, namespace, "ka/default", ".spec.targetRef.name") }).Should(Equal("prod"))
 

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/portico-io/portico/test/cluster"
@@ -174,7 +175,7 @@ func reconcile(c *cluster.Cluster, namespace, resource string) {
 }
 
 // leftBehind lists the resources, applications and targets in namespaces that are being
-// deleted.
+// deleted, with the conditions that are not true.
 func leftBehind() []string {
 	GinkgoHelper()
 	deleting := sets.New[string]()
@@ -191,8 +192,21 @@ func leftBehind() []string {
 		Expect(err).NotTo(HaveOccurred())
 		for _, object := range found {
 			if deleting.Has(object.GetNamespace()) {
-				out = append(out, object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
+				out = append(out, fmt.Sprintf("%s %s/%s: finalizers %q, conditions %q", object.GetKind(), object.GetNamespace(), object.GetName(),
+					object.GetFinalizers(), unmetConditions(object)))
 			}
+		}
+	}
+	return out
+}
+
+// unmetConditions lists the conditions of an object that are not true.
+func unmetConditions(object unstructured.Unstructured) []string {
+	var out []string
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, each := range conditions {
+		if condition, ok := each.(map[string]any); ok && condition["status"] != "True" {
+			out = append(out, fmt.Sprintf("%s: %s: %s", condition["type"], condition["reason"], condition["message"]))
 		}
 	}
 	return out
@@ -242,6 +256,15 @@ spec:
 func rolledOut(namespace, name string) {
 	GinkgoHelper()
 	kubectl(hub, "-n", namespace, "rollout", "status", "deployment/"+name, "--timeout=60s")
+}
+
+// withService applies a Deployment and a Service, and waits until both are on a target.
+func withService(namespace string, on *cluster.Cluster) {
+	GinkgoHelper()
+	apply(namespace, web())
+	apply(namespace, service("  ports: [{port: 80}]"))
+	rolledOut(namespace, "web")
+	Eventually(func() []string { return names(on, namespace, "deployment,service") }).Should(ConsistOf("deployment.apps/web", "service/web"))
 }
 
 // settled waits until a value no longer changes, and returns it.
