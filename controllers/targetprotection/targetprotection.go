@@ -5,6 +5,7 @@ package targetprotection
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
@@ -45,8 +45,7 @@ func newController(hub client.Client, recorder events.Recorder) *Controller {
 func SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("targetprotection").
-		For(&v1alpha1.KubernetesTarget{}, builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, isDeleting()))).
+		For(&v1alpha1.KubernetesTarget{}, builder.WithPredicates(reconciler.Updated(protectionChanged))).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(targetsOfResource),
 			builder.WithPredicates(reconciler.Updated(targetsChanged))).
 		Complete(reconciler.RetryOnConflict(newController(mgr.GetClient(), mgr.GetEventRecorder("portico"))))
@@ -61,8 +60,13 @@ func IndexApplication(object client.Object) []string {
 	return []string{app.Spec.TargetRef.Name}
 }
 
-func isDeleting() predicate.Predicate {
-	return predicate.NewPredicateFuncs(func(target client.Object) bool { return target.GetDeletionTimestamp() != nil })
+// protectionChanged tells whether an update of a target may require another protection.
+// The finalizer counts: a reconcile for a new resource may have read the target from the
+// cache before the cache had the removal of the finalizer.
+func protectionChanged(before, after *v1alpha1.KubernetesTarget) bool {
+	return before.Generation != after.Generation || after.DeletionTimestamp != nil ||
+		!maps.Equal(before.Annotations, after.Annotations) ||
+		controllerutil.ContainsFinalizer(before, v1alpha1.InUseFinalizer) != controllerutil.ContainsFinalizer(after, v1alpha1.InUseFinalizer)
 }
 
 func targetsOfResource(_ context.Context, object client.Object) []reconcile.Request {

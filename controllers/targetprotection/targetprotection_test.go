@@ -15,9 +15,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
 	"github.com/portico-io/portico/policies"
 )
@@ -218,6 +220,28 @@ func TestLeftBehind(t *testing.T) {
 }
 
 // TestTargetsChanged passes updates that change the targets of a resource.
+func TestProtectionChanged(t *testing.T) {
+	cases := map[string]struct {
+		reason        string
+		before, after client.Object
+		want          bool
+	}{
+		"Status":           {reason: "A status needs no other protection.", before: target(kept), after: target(kept, func(t *v1alpha1.KubernetesTarget) { t.Status.Cluster = "eu.example.org" })},
+		"FinalizerRemoved": {reason: "A resource may have got the target meanwhile.", before: target(kept), after: target(), want: true},
+		"FinalizerAdded":   {reason: "The resource may have left the target meanwhile.", before: target(), after: target(kept), want: true},
+		"Released":         {reason: "A user released the target.", before: target(kept), after: target(kept, released), want: true},
+		"Deleted":          {reason: "The deletion waits for the resources.", before: target(kept, deleted), after: target(kept, deleted), want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			event := event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}
+			if got := reconciler.Updated(protectionChanged).Update(event); got != tc.want {
+				t.Errorf("%s\ngot %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
 func TestTargetsChanged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after *v1alpha1.KubernetesApplicationResource
