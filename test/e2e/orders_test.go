@@ -63,6 +63,15 @@ var _ = Describe("The hub, Portico and a target", func() {
 		apply(namespace, web())
 		rolledOut(namespace, "web")
 		uid := get(dev, namespace, "deployment/web", ".metadata.uid")
+		deleted := newNamespace(dev)
+		apply(deleted, web())
+		rolledOut(deleted, "web")
+
+		By("deleting a namespace while its target hangs")
+		Expect(dev.Pause(cluster.APIServer)).To(Succeed())
+		DeferCleanup(func() { _ = dev.Resume(cluster.APIServer) })
+		kubectl(hub, "delete", "namespace", deleted, "--wait=false")
+		Eventually(func() string { return get(hub, deleted, "kar/web-deployment", ".metadata.deletionTimestamp") }).ShouldNot(BeEmpty())
 
 		for i, order := range orders(parts) {
 			var names []string
@@ -88,5 +97,7 @@ var _ = Describe("The hub, Portico and a target", func() {
 		// server.
 		kubectl(hub, "-n", namespace, "rollout", "status", "deployment/web", "--timeout=180s")
 		Expect(get(dev, namespace, "deployment/web", ".metadata.uid")).To(Equal(uid), "the object was created again")
+		kubectl(hub, "wait", "namespace", deleted, "--for=delete", "--timeout=120s")
+		Expect(names(dev, deleted, "deployment")).To(BeEmpty())
 	}, NodeTimeout(10*time.Minute))
 })
