@@ -178,5 +178,7 @@ var _ = Describe("A hub that is restored from a backup", func() {
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "Synced", "status") }).Should(Equal("True"))
 		rolledOut(namespace, "web")
 		Expect(remotes()).To(Equal(before))
+		Eventually(func() string { return get(hub, namespace, "kt/dev", ".metadata.finalizers") }).Should(
+			ContainSubstring("workload.crossplane.io/in-use"), "the target got a resource while it had none")
 	}, NodeTimeout(5*time.Minute))
 })
