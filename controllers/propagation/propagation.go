@@ -235,11 +235,24 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		ended = reconciler.RequeueAfter(c.options.Resync)
 	}
 	result, err := reconciler.Result(ended)
+	if err == nil && result.RequeueAfter == 0 && waitsForDeletion(s.Resource) {
+		result.RequeueAfter = deletionResync
+	}
 	result.RequeueAfter = jitter(result.RequeueAfter)
 	if s.HoldStatusFor > 0 && (result.RequeueAfter == 0 || s.HoldStatusFor < result.RequeueAfter) {
 		result.RequeueAfter = s.HoldStatusFor
 	}
 	return result, err
+}
+
+// deletionResync is the interval, jittered, at which a resource that is being deleted is
+// reconciled without an event: an event that is lost must not keep its namespace.
+const deletionResync = 30 * time.Second
+
+// waitsForDeletion tells whether a resource is being deleted, and its object may still be
+// on a target.
+func waitsForDeletion(resource *v1alpha1.KubernetesApplicationResource) bool {
+	return resource.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(resource, v1alpha1.PropagationFinalizer)
 }
 
 // progressInterval is the time between two statuses that differ only in the progress of a

@@ -97,7 +97,7 @@ func TestReconcile(t *testing.T) {
 		"StatusFails": {reason: "The status cannot be written.", resource: placed(t), fails: reconcilertest.FailOn("patch status KubernetesApplicationResource", conflict), err: conflict},
 		"Invalid":     {reason: "A retry cannot correct a template.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"ConfigMap"}`) }), terminal: true, condition: v1alpha1.Synced, want: v1alpha1.ReasonInvalidTemplate},
 		"BothFail":    {reason: "The error of the step is returned with the error of the status.", resource: placed(t, func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Template.Raw = []byte(`{"kind":"ConfigMap"}`) }), fails: reconcilertest.FailOn("patch status KubernetesApplicationResource", conflict), err: conflict, terminal: true},
-		"Uninstalled": {reason: "A deletion waits for a target that is not published.", resource: placed(t, deletedNow), condition: v1alpha1.Synced, want: v1alpha1.ReasonWithdrawing},
+		"Uninstalled": {reason: "A deletion waits for a target that is not published.", resource: placed(t, deletedNow), requeued: true, condition: v1alpha1.Synced, want: v1alpha1.ReasonWithdrawing},
 		"DeletedThere": {reason: "A released resource without a target is deleted.", resource: placed(t, deletedNow, func(r *v1alpha1.KubernetesApplicationResource) {
 			r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
 		})},
