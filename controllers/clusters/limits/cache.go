@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 )
@@ -22,9 +23,23 @@ type cacheCounter struct {
 	limiter *Limiter
 	// transform is applied to the objects before they are counted.
 	transform toolscache.TransformFunc
-	informer  toolscache.SharedIndexInformer
-	objects   atomic.Int64
-	bytes     atomic.Int64
+	// objects and bytes are guarded by the lock of the limiter.
+	objects, bytes int64
+}
+
+// countedInformer ends the count of its objects when it stops.
+type countedInformer struct {
+	toolscache.SharedIndexInformer
+	counter *cacheCounter
+}
+
+// Run implements toolscache.SharedIndexInformer.
+func (i countedInformer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
+
+// RunWithContext implements toolscache.SharedIndexInformer.
+func (i countedInformer) RunWithContext(ctx context.Context) {
+	defer i.counter.limiter.removeCounter(i.counter)
+	i.SharedIndexInformer.RunWithContext(ctx)
 }
 
 // NewInformerFunc returns the function that makes the informers of the target's
@@ -35,7 +50,7 @@ func (g *Limiter) NewInformerFunc(transform toolscache.TransformFunc) func(tools
 	return func(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		source := toolscache.ToListerWatcherWithContext(lw)
 		t := &cacheCounter{limiter: g, transform: transform}
-		t.informer = toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+		informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return t.list(ctx, source, o)
 			},
@@ -43,11 +58,11 @@ func (g *Limiter) NewInformerFunc(transform toolscache.TransformFunc) func(tools
 				return t.watch(ctx, source, o)
 			},
 		}, example, resync, indexers)
-		_, _ = t.informer.AddEventHandler(t) // it only fails on a stopped informer
+		_, _ = informer.AddEventHandler(t) // it only fails on a stopped informer
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.counters[t] = struct{}{}
-		return t.informer
+		g.counters.Insert(t)
+		return countedInformer{informer, t}
 	}
 }
 
@@ -216,25 +231,30 @@ func endsInitialEvents(object runtime.Object) bool {
 // ResetCounters removes the counters of caches that are dropped.
 func (g *Limiter) ResetCounters() {
 	g.mu.Lock()
-	clear(g.counters)
+	g.counters = sets.New[*cacheCounter]()
+	g.objects, g.cacheBytes = 0, 0
 	g.mu.Unlock()
 	g.budget.setCached(g, 0)
 }
 
-// count adds the objects of all informers. objects and size replace those of one
-// informer.
+// removeCounter removes the counter of an informer that has stopped.
+func (g *Limiter) removeCounter(t *cacheCounter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.counters.Has(t) {
+		g.counters.Delete(t)
+		g.objects, g.cacheBytes = g.objects-t.objects, g.cacheBytes-t.bytes
+	}
+}
+
+// count returns the number and the size of the objects of all informers. objects and size
+// replace those of one informer.
 func (g *Limiter) count(replaced *cacheCounter, objects, size int64) (int64, int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for t := range g.counters {
-		if t == replaced {
-			continue
-		}
-		if t.informer.IsStopped() {
-			delete(g.counters, t)
-			continue
-		}
-		objects, size = objects+t.objects.Load(), size+t.bytes.Load()
+	objects, size = objects+g.objects, size+g.cacheBytes
+	if g.counters.Has(replaced) {
+		objects, size = objects-replaced.objects, size-replaced.bytes
 	}
 	return objects, size
 }
@@ -268,11 +288,22 @@ func (t *cacheCounter) OnDelete(object any) {
 }
 
 func (t *cacheCounter) add(objects, size int64) {
-	t.objects.Add(objects)
-	t.bytes.Add(size)
-	if (objects > 0 || size > 0) && !t.informer.IsStopped() {
+	if t.limiter.addObjects(t, objects, size) && (objects > 0 || size > 0) {
 		_, _ = t.limiter.checkCache(nil, 0, 0) // the limiter handles an exceeded limit
 	}
+}
+
+// addObjects changes the number and the size of the objects of an informer. It returns
+// false for an informer whose cache was dropped.
+func (g *Limiter) addObjects(t *cacheCounter, objects, size int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.counters.Has(t) {
+		return false
+	}
+	t.objects, t.bytes = t.objects+objects, t.bytes+size
+	g.objects, g.cacheBytes = g.objects+objects, g.cacheBytes+size
+	return true
 }
 
 // memorySize estimates the memory that a cached object takes.

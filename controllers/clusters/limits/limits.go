@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Limits bound the responses of one target. Every field has a default that an
@@ -107,8 +108,9 @@ type Limiter struct {
 	exceededCount int
 	// open are the functions that end the calls in progress.
 	open map[*exchange]context.CancelCauseFunc
-	// counters count the objects in the caches.
-	counters map[*cacheCounter]struct{}
+	// counters count the objects in the caches. objects and cacheBytes are their sums.
+	counters            sets.Set[*cacheCounter]
+	objects, cacheBytes int64
 	// budget is the memory budget of all targets.
 	budget *Budget
 	// onExceeded is called when a limit was exceeded.
@@ -124,7 +126,7 @@ func NewLimiter(l Limits, budget *Budget) *Limiter {
 		// Initial events fill the caches at once.
 		bytes:    rate.NewLimiter(watchBytesPerSecond, int(2*l.CacheBytes)),
 		open:     map[*exchange]context.CancelCauseFunc{},
-		counters: map[*cacheCounter]struct{}{},
+		counters: sets.New[*cacheCounter](),
 		budget:   budget,
 	}
 }
