@@ -11,12 +11,9 @@ import (
 	"github.com/portico-io/portico/controllers/reconciler"
 )
 
-// cacheLag is the time after which the cache has a write of this process. On a busy
-// machine it takes up to maxCacheLag.
-const (
-	cacheLag    = 20 * time.Millisecond
-	maxCacheLag = time.Second
-)
+// maxCacheLag is the time after which the cache has a write of this process on a busy
+// machine.
+const maxCacheLag = time.Second
 
 // created has the UIDs of native objects.
 type created struct{ recent *cache.Expiring }
@@ -27,7 +24,7 @@ func newCreated() created { return created{recent: cache.NewExpiring()} }
 // it a moment ago, it requeues: the cache does not have it yet.
 func (c created) createOnce(ctx context.Context, writer reconciler.Writer, native types.UID, resource client.Object) error {
 	if _, found := c.recent.Get(native); found {
-		return reconciler.RequeueAfter(cacheLag)
+		return reconciler.RequeueAfter(reconciler.CacheLag)
 	}
 	if err := writer.Create(ctx, resource, "projecting its native object"); err != nil {
 		return err

@@ -164,7 +164,7 @@ func (c *applier) send(ctx context.Context, s *scope.Scope, reason string) error
 	}
 	if plan.IsUnexpected(err) {
 		c.memory.Writes.Update(s.Resource.UID, func(w *memory.LastWrite) { w.Exists = true })
-		return reconciler.RequeueAfter(scope.CacheLag)
+		return reconciler.RequeueAfter(reconciler.CacheLag)
 	}
 	if err != nil {
 		return s.ReportRefusal(err)

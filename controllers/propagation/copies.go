@@ -318,7 +318,7 @@ func (c *copies) send(ctx context.Context, s *scope.Scope, desired, observed *un
 		}
 	}
 	if apierrors.IsConflict(err) {
-		return reconciler.RequeueAfter(scope.CacheLag) // another writer created or replaced the copy after it was read
+		return reconciler.RequeueAfter(reconciler.CacheLag) // another writer created or replaced the copy after it was read
 	}
 	if err == nil {
 		s.LogWrite(ctx, "Applied copy to target", desired, "reason", reason)

@@ -84,7 +84,7 @@ func (c *applier) computeDrift(ctx context.Context, s *scope.Scope) ([]v1alpha1.
 		return nil, err
 	}
 	if live.GetResourceVersion() != s.Observed.GetResourceVersion() {
-		return nil, reconciler.RequeueAfter(scope.CacheLag) // the cache does not have the change yet
+		return nil, reconciler.RequeueAfter(reconciler.CacheLag) // the cache does not have the change yet
 	}
 	with := plan.ApplyOptions{Force: policies.HasForceAnnotation(s.Resource)}
 	result, err := s.RequestApply(ctx, with, client.DryRunAll)
@@ -96,7 +96,7 @@ func (c *applier) computeDrift(ctx context.Context, s *scope.Scope) ([]v1alpha1.
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return nil, reconciler.RequeueAfter(scope.CacheLag) // another writer replaced the object after it was read
+		return nil, reconciler.RequeueAfter(reconciler.CacheLag) // another writer replaced the object after it was read
 	case clusters.IsUnreachable(err):
 		return nil, s.ProbeIfUnreachable(err)
 	case err != nil: // the refusal of the dry run would not show more
@@ -105,7 +105,7 @@ func (c *applier) computeDrift(ctx context.Context, s *scope.Scope) ([]v1alpha1.
 	if now, err := s.GetLive(ctx); err != nil {
 		return nil, err
 	} else if now.GetResourceVersion() != live.GetResourceVersion() {
-		return nil, reconciler.RequeueAfter(scope.CacheLag) // the write of a controller on the target would look like drift
+		return nil, reconciler.RequeueAfter(reconciler.CacheLag) // the write of a controller on the target would look like drift
 	}
 	return plan.DriftsOf(plan.Differences(plan.AppliedFields(result), plan.AppliedFields(live)), owners, policies.IsSecret(s.Desired)), nil
 }

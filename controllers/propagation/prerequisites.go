@@ -61,7 +61,7 @@ func (c *connector) waitForNamespace(ctx context.Context, s *scope.Scope) error 
 		return err
 	}
 	if plan.ConditionTrueOn(first, s.Target.Name, v1alpha1.Synced) {
-		return reconciler.RequeueAfter(scope.CacheLag) // it was created a moment ago
+		return reconciler.RequeueAfter(reconciler.CacheLag) // it was created a moment ago
 	}
 	return s.WaitForResource(first, fmt.Sprintf("namespace %s does not exist on target %s yet", s.Desired.GetNamespace(), s.Target.Name))
 }

@@ -211,7 +211,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 	if memory.IsOlder(resource.ResourceVersion, c.memory.Writes.Get(resource.UID).StatusVersion) {
 		// The cache does not have our last status yet. A status that is computed from
 		// the one before would emit the same events twice.
-		return reconcile.Result{RequeueAfter: wait.Jitter(scope.CacheLag, 1)}, nil
+		return reconcile.Result{RequeueAfter: wait.Jitter(reconciler.CacheLag, 1)}, nil
 	}
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("application", resource.Labels[v1alpha1.ApplicationLabel]))
 	s := &scope.Scope{Target: target, Resource: resource, Before: resource.DeepCopy()}

@@ -103,6 +103,9 @@ func outcome(err error) string {
 	return "done"
 }
 
+// CacheLag is the usual time after which the cache has a write of this process.
+const CacheLag = 20 * time.Millisecond
+
 // Result converts the error that ended the steps to the result of the reconcile.
 func Result(ended error) (reconcile.Result, error) {
 	if !IsEnd(ended) {

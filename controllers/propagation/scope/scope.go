@@ -59,9 +59,6 @@ type Scope struct {
 // again. The caches only have objects of this hub, so no event reports its deletion.
 const PollInterval = 20 * time.Second
 
-// CacheLag is the time after which a cache has a write of this process.
-const CacheLag = 20 * time.Millisecond
-
 // SetFenceConflict reports that another Portico with the identity of this hub writes to
 // the target. An event of the target enqueues the resource when the conflict has ended.
 func (s *Scope) SetFenceConflict() {

@@ -38,7 +38,7 @@ func (s *Scope) GetLive(ctx context.Context) (*unstructured.Unstructured, error)
 		return s.Connection.Client().Get(ctx, client.ObjectKeyFromObject(s.Desired), live)
 	})
 	if apierrors.IsNotFound(err) {
-		return nil, reconciler.RequeueAfter(CacheLag)
+		return nil, reconciler.RequeueAfter(reconciler.CacheLag)
 	}
 	if err != nil {
 		return nil, s.ProbeIfUnreachable(fmt.Errorf("reading %s on target %s: %w", s.Desired.GetKind(), s.Target.Name, err))
@@ -140,5 +140,5 @@ func (s *Scope) RetryOtherVersion(err error, object *unstructured.Unstructured) 
 		return nil
 	}
 	s.Connection.MarkVersionDropped(object.GroupVersionKind())
-	return reconciler.RequeueAfter(CacheLag)
+	return reconciler.RequeueAfter(reconciler.CacheLag)
 }
