@@ -70,17 +70,28 @@ func RightsForNative(object, old *unstructured.Unstructured, namespace string) [
 
 // rightsForTemplate returns the rights to send the object of a template. old is the
 // template before, or nil. A Role or RoleBinding grants rights on the target, so it takes
-// the right to grant every Role of the namespace on the hub.
+// the right to grant every Role of the namespace on the hub. A NetworkPolicy, ResourceQuota
+// or LimitRange restricts others in the namespace, so it takes the right to write the kind on
+// the hub.
 func rightsForTemplate(path *field.Path, template, old runtime.RawExtension, namespace string) []Right {
 	object := TemplateObject(template)
-	if object == nil {
+	if object == nil || fields.EqualJSON(template.Raw, old.Raw) {
 		return nil
 	}
 	kind := object.GroupVersionKind()
-	if kind.Group != rbacv1.GroupName || kind.Kind != kinds.RoleKind && kind.Kind != kinds.RoleBindingKind || fields.EqualJSON(template.Raw, old.Raw) {
-		return nil
+	reason := fmt.Sprintf("sends %s %s to a target", kind.Kind, object.GetName())
+	if kind.Group == rbacv1.GroupName && (kind.Kind == kinds.RoleKind || kind.Kind == kinds.RoleBindingKind) {
+		return rightsToGrantRoles(path, namespace, reason)
 	}
-	return rightsToGrantRoles(path, namespace, fmt.Sprintf("sends %s %s to a target", kind.Kind, object.GetName()))
+	for _, k := range kinds.All {
+		if k.GroupVersionKind().GroupKind() == kind.GroupKind() && k.Properties().EnforcedOnHub != "" {
+			return []Right{
+				{Path: path, Reason: reason, Verb: "create", Kind: k.GroupVersionKind(), Namespace: namespace},
+				{Path: path, Reason: reason, Verb: "update", Kind: k.GroupVersionKind(), Namespace: namespace},
+			}
+		}
+	}
+	return nil
 }
 
 // rightsToGrantRoles are the rights to grant every Role of a namespace.

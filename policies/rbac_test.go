@@ -59,6 +59,7 @@ func TestRightsForTemplate(t *testing.T) {
 		role    = `{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader", "namespace": "team-a"}, "rules": []}`
 		binding = `{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "readers", "namespace": "team-a"}}`
 		earlier = `{"apiVersion": "rbac.authorization.k8s.io/v1beta1", "kind": "RoleBinding", "metadata": {"name": "readers", "namespace": "team-a"}}`
+		quota   = `{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "team-a"}}`
 		other   = `{"apiVersion": "example.org/v1", "kind": "Role", "metadata": {"name": "reader", "namespace": "team-a"}}`
 	)
 	for name, tc := range map[string]struct {
@@ -72,6 +73,7 @@ func TestRightsForTemplate(t *testing.T) {
 		"Changed":   {reason: "It was another object.", now: role, old: other, want: []string{"escalate", "bind"}},
 		"Unchanged": {reason: "It grants what it granted before.", now: role, old: role},
 		"Other":     {reason: "A kind of the same name in another group grants nothing.", now: other},
+		"Quota":     {reason: "It restricts others in the namespace.", now: quota, want: []string{"create", "update"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resource := func(template string) *v1alpha1.KubernetesApplicationResource {
@@ -89,7 +91,7 @@ func TestRightsForTemplate(t *testing.T) {
 				var out []string
 				for _, right := range rights {
 					out = append(out, right.Verb)
-					if right.Namespace != "team-a" || right.Kind.Kind != "Role" || right.Path.String() != path {
+					if right.Namespace != "team-a" || right.Kind.Kind != "Role" && tc.now != quota || right.Path.String() != path {
 						t.Errorf("right %+v", right)
 					}
 				}

@@ -47,8 +47,18 @@ func validateNative(o Options) handler {
 		if len(errs) > 0 || !kinds.IsRemote(q.object) {
 			return validationResponse(q.Request, errs), nil
 		}
-		return o.warnOfUnsent(&cache, q, o.warnOfMissing(&cache, q, admitNative(o, q, &cache))), cache.err
+		resp := o.warnOfEnforcement(q, admitNative(o, q, &cache))
+		return o.warnOfUnsent(&cache, q, o.warnOfMissing(&cache, q, resp)), cache.err
 	})
+}
+
+// warnOfEnforcement warns that the hub enforces an object, too, although it is sent.
+func (o Options) warnOfEnforcement(q nativeRequest, resp admission.Response) admission.Response {
+	onHub := q.kind.Properties().EnforcedOnHub
+	if onHub == "" || !resp.Allowed || q.UserInfo.Username == o.Identity || unchanged(q.object, q.old) {
+		return resp
+	}
+	return resp.WithWarnings(shorten(fmt.Sprintf("%s %s has an effect on the hub, too: %s", q.object.GetKind(), q.object.GetName(), onHub)))
 }
 
 // missingRightsForNative returns an error for each right that the author of a native object

@@ -90,10 +90,11 @@ func TestValidateNative(t *testing.T) {
 		applicationField = "metadata.labels[workload.crossplane.io/application]"
 		scheduleField    = "metadata.labels[workload.crossplane.io/schedule]"
 
-		prod = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/target-selector: env=prod}}}`
-		dev  = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/target-selector: env=dev}}}`
-		shop = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote, workload.crossplane.io/application: shop}}}`
-		typo = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: Remote}}}`
+		prod  = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/target-selector: env=prod}}}`
+		dev   = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote}, annotations: {workload.crossplane.io/target-selector: env=dev}}}`
+		shop  = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: remote, workload.crossplane.io/application: shop}}}`
+		quota = `{apiVersion: v1, kind: ResourceQuota, metadata: {name: team, labels: {workload.crossplane.io/schedule: remote}}, spec: {hard: {pods: "1"}}}`
+		typo  = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {workload.crossplane.io/schedule: Remote}}}`
 	)
 	cases := map[string]struct {
 		reason string
@@ -111,6 +112,21 @@ func TestValidateNative(t *testing.T) {
 			reason:      "An object that its target accepts has no warning.",
 			hub:         []client.Object{target("eu-1", map[string]string{"env": "prod"})},
 			testRequest: testRequest{object: prod},
+			want:        allowed,
+		},
+		"Enforced": {
+			reason:      "The user reads that the hub enforces the object, too.",
+			hub:         []client.Object{target("eu-1", map[string]string{"env": "prod"})},
+			testRequest: testRequest{object: quota},
+			want: answer{
+				Allowed: true, Code: http.StatusOK,
+				Warnings: []string{"ResourceQuota team has an effect on the hub, too: the hub counts the objects of this namespace on the hub, and the target counts its own"},
+			},
+		},
+		"EnforcedUnchanged": {
+			reason:      "The author of an unchanged object knows.",
+			hub:         []client.Object{target("eu-1", map[string]string{"env": "prod"})},
+			testRequest: testRequest{object: quota, old: quota},
 			want:        allowed,
 		},
 		"MatchesByApplication": {

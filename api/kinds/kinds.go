@@ -69,6 +69,9 @@ type Properties struct {
 	// DeniesPods is true if the hub's controller of a held object may try to make Pods,
 	// and is denied.
 	DeniesPods bool
+	// EnforcedOnHub says what the hub does with an object that is sent, for a warning; "" if
+	// the hub runs nothing of it.
+	EnforcedOnHub string
 	// Sent and NotSent describe the projection, for the table of kinds in the docs.
 	Sent, NotSent string
 }
@@ -91,6 +94,7 @@ var All = []Kind{
 	PersistentVolumeClaim{},
 	HorizontalPodAutoscaler{},
 	PodDisruptionBudget{},
+	NetworkPolicy{}, ResourceQuota{}, LimitRange{},
 	Secret{}, ConfigMap{},
 }
 

@@ -21,7 +21,16 @@ func kindAttempts(ctx context.Context, namespace string) []attempt {
 		out = append(out, heldAttempts(ctx, namespace, k.kind, k.manifest("web", strings.ToLower(k.kind)), inTemplate, "spec", "template", "metadata", "labels")...)
 	}
 	const inSelector = `{"spec": {"selector": {"matchLabels": {"workload.crossplane.io/schedule": null}}}}`
-	return append(out, heldAttempts(ctx, namespace, "PodDisruptionBudget", budget(), inSelector, "spec", "selector", "matchLabels")...)
+	out = append(out, heldAttempts(ctx, namespace, "PodDisruptionBudget", budget(), inSelector, "spec", "selector", "matchLabels")...)
+	for _, manifest := range strings.Split(enforced, "---") {
+		object := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(manifest), &object.Object)).To(Succeed())
+		object.SetNamespace(namespace)
+		out = append(out, attempt{what: "send a " + object.GetKind() + " to a target", try: func(as client.Client) error {
+			return as.Create(ctx, object.DeepCopy(), client.DryRunAll)
+		}})
+	}
+	return out
 }
 
 // heldAttempts returns the rows of one kind. release is a patch that takes the hold off, and

@@ -41,6 +41,7 @@ write a target's status                             rbac      rbac      rbac    
 create an application                               rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 create an application that sends a Secret           rbac      rbac      portico   rbac      yes       yes       rbac      rbac
 create an application that sends a Role             rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+create an application that sends a quota            rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 create an application for kube-system there         rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 forge an application of Portico's                   rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 write an application's status                       rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
@@ -79,6 +80,9 @@ release a held StatefulSet                          rbac      rbac      kept    
 send a PodDisruptionBudget to a target              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 write a PodDisruptionBudget's status                rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 release a held PodDisruptionBudget                  rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+send a NetworkPolicy to a target                    rbac      rbac      rbac      rbac      yes       yes       rbac      rbac
+send a ResourceQuota to a target                    rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+send a LimitRange to a target                       rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 send a Job to a target                              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 send a Job of another manager                       rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 run a held Job here                                 rbac      rbac      portico   rbac      portico   portico   rbac      rbac
@@ -285,6 +289,7 @@ func attempts(ctx context.Context, namespace string) []attempt {
 		create("create an application", newKA, "", "", ""),
 		create("create an application that sends a Secret", newKA, "", "", sendsSecret),
 		create("create an application that sends a Role", strings.Replace(newKA, "apiVersion: v1, kind: ConfigMap", "apiVersion: rbac.authorization.k8s.io/v1, kind: Role", 1), "", "", ""),
+		create("create an application that sends a quota", strings.Replace(newKA, "kind: ConfigMap", "kind: ResourceQuota", 1), "", "", ""),
 		create("create an application for kube-system there", newKA, "", ", namespace: kube-system", ""),
 		create("forge an application of Portico's", newKA, frontDoor, "", ""),
 		status("write an application's status", ka, "default"),
