@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -33,9 +34,54 @@ func kindAttempts(ctx context.Context, namespace string) []attempt {
 	return out
 }
 
+func withArticle(kind string) string {
+	if strings.HasPrefix(kind, "I") {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// mixedAttempts returns the rows of claims, autoscalers, Ingresses, and CronJobs of a target.
+// It stores an object of each kind.
+func mixedAttempts(ctx context.Context, namespace string) []attempt {
+	GinkgoHelper()
+	create(hub, "", `{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: public-rights}, spec: {controller: example.org/hub}}`)
+	DeferCleanup(func() { kubectl(hub, "delete", "ingressclass", "public-rights") })
+	captured := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(ingress("name: web,", "name: new,", "  tls:", "  ingressClassName: public-rights\n  tls:")), &captured.Object)).To(Succeed())
+	captured.SetNamespace(namespace)
+	field := func(want any, path ...string) func(*unstructured.Unstructured) bool {
+		return func(object *unstructured.Unstructured) bool {
+			value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+			return value == want
+		}
+	}
+	const unlabel = `{"metadata": {"labels": {"workload.crossplane.io/schedule": null}}}`
+	onTarget := cronJob("name: backup\n  labels", "name: nightly\n  annotations: {workload.crossplane.io/schedule-on: target}\n  labels", `"* * * * *"`, `"0 0 1 1 *"`)
+	return slices.Concat(
+		heldByField(ctx, namespace, "PersistentVolumeClaim", volumeClaim(), unlabel, field(nil)),
+		heldByField(ctx, namespace, "HorizontalPodAutoscaler", remoteAutoscaler(), unlabel, field(nil))[:2], // the hub denies its controller
+		heldByField(ctx, namespace, "Ingress", ingress(), `{"spec": {"ingressClassName": null}}`, field("remote.workload.crossplane.io", "spec", "ingressClassName")),
+		[]attempt{{what: "send an Ingress of a class of the hub", try: func(as client.Client) error {
+			return as.Create(ctx, captured.DeepCopy(), client.DryRunAll)
+		}}},
+		heldByField(ctx, namespace, "CronJob", onTarget, `{"spec": {"suspend": false}}`, field(true, "spec", "suspend")),
+	)
+}
+
 // heldAttempts returns the rows of one kind. release is a patch that takes the hold off, and
 // hold is the path of the labels that have it.
 func heldAttempts(ctx context.Context, namespace, kind, manifest, release string, hold ...string) []attempt {
+	GinkgoHelper()
+	return heldByField(ctx, namespace, kind, manifest, release, func(object *unstructured.Unstructured) bool {
+		labels, _, _ := unstructured.NestedStringMap(object.Object, hold...)
+		return labels["workload.crossplane.io/schedule"] == "remote"
+	})
+}
+
+// heldByField returns the rows of one kind. release is a patch that takes the hold off, and
+// isHeld tells whether an object still has the hold.
+func heldByField(ctx context.Context, namespace, kind, manifest, release string, isHeld func(*unstructured.Unstructured) bool) []attempt {
 	GinkgoHelper()
 	apply(namespace, manifest)
 	stored := &unstructured.Unstructured{}
@@ -46,19 +92,16 @@ func heldAttempts(ctx context.Context, namespace, kind, manifest, release string
 
 	released := stored.DeepCopy()
 	return []attempt{
-		{what: "send a " + kind + " to a target", try: func(as client.Client) error {
+		{what: "send " + withArticle(kind) + " to a target", try: func(as client.Client) error {
 			return as.Create(ctx, other.DeepCopy(), client.DryRunAll)
 		}},
-		{what: "write a " + kind + "'s status", try: func(as client.Client) error {
+		{what: "write " + withArticle(kind) + "'s status", try: func(as client.Client) error {
 			return as.Status().Patch(ctx, stored.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status": {"observedGeneration": 9}}`)), client.DryRunAll)
 		}},
 		{what: "release a held " + kind, try: func(as client.Client) error {
 			released = stored.DeepCopy()
 			return as.Patch(ctx, released, client.RawPatch("application/merge-patch+json", []byte(release)), client.DryRunAll)
-		}, kept: func() bool {
-			labels, _, _ := unstructured.NestedStringMap(released.Object, hold...)
-			return labels["workload.crossplane.io/schedule"] == "remote"
-		}},
+		}, kept: func() bool { return isHeld(released) }},
 	}
 }
 

@@ -83,6 +83,18 @@ release a held PodDisruptionBudget                  rbac      rbac      kept    
 send a NetworkPolicy to a target                    rbac      rbac      rbac      rbac      yes       yes       rbac      rbac
 send a ResourceQuota to a target                    rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
 send a LimitRange to a target                       rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+send a PersistentVolumeClaim to a target            rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write a PersistentVolumeClaim's status              rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+release a held PersistentVolumeClaim                rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+send a HorizontalPodAutoscaler to a target          rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write a HorizontalPodAutoscaler's status            rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+send an Ingress to a target                         rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write an Ingress's status                           rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+release a held Ingress                              rbac      rbac      kept      rbac      kept      kept      rbac      rbac
+send an Ingress of a class of the hub               rbac      rbac      portico   rbac      portico   portico   rbac      rbac
+send a CronJob to a target                          rbac      rbac      yes       rbac      yes       yes       rbac      rbac
+write a CronJob's status                            rbac      rbac      rbac      rbac      rbac      rbac      rbac      rbac
+release a held CronJob                              rbac      rbac      kept      rbac      kept      kept      rbac      rbac
 send a Job to a target                              rbac      rbac      yes       rbac      yes       yes       rbac      rbac
 send a Job of another manager                       rbac      rbac      portico   rbac      portico   portico   rbac      rbac
 run a held Job here                                 rbac      rbac      portico   rbac      portico   portico   rbac      rbac
@@ -119,6 +131,7 @@ var _ = Describe("Rights", func() {
 		people := bindPersonas(namespace)
 
 		rows := append(attempts(ctx, namespace), kindAttempts(ctx, namespace)...)
+		rows = append(rows, mixedAttempts(ctx, namespace)...)
 		rows = append(rows, onceAttempts(ctx, namespace)...)
 		table := func() string {
 			var got strings.Builder
