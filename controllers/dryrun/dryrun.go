@@ -53,12 +53,12 @@ type Runner struct {
 	seconds *prometheus.HistogramVec
 
 	connections connections
-	pods        podAnswers
+	answers     targetAnswers
 }
 
 // New returns a Runner. cached and live read the hub.
 func New(cached, live client.Reader, direct *clusters.DirectClients, o Options) *Runner {
-	return &Runner{options: o, hub: cached, live: live, direct: direct, pods: podAnswers{lifetime: podAnswerLifetime}, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return &Runner{options: o, hub: cached, live: live, direct: direct, answers: targetAnswers{lifetime: answerLifetime}, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "portico_dry_run_seconds",
 		Help:    "Duration of dry runs on targets during admission, by result.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5},
@@ -97,6 +97,8 @@ type scope struct {
 	applied string
 	// clusterScoped says that the kind is not namespaced on the target.
 	clusterScoped bool
+	// missing are the warnings about classes that the target does not have.
+	missing []string
 }
 
 // step returns the result that ends the dry run, or nil.
@@ -128,6 +130,9 @@ func (r *Runner) DryRun(ctx context.Context, target *v1alpha1.KubernetesTarget, 
 	defer mu.Unlock()
 	for _, warning := range warnings {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("target %s: %s", target.Name, warning))
+	}
+	if out.Result != policies.DryRunRefused {
+		out.Warnings = append(out.Warnings, s.missing...)
 	}
 	r.seconds.WithLabelValues(string(out.Result)).Observe(time.Since(started).Seconds())
 	log.FromContext(ctx).V(2).Info("Made dry run on target", "target", klog.KObj(target), "resource", klog.KObj(resource), "result", out.Result, "message", out.Message)
@@ -217,14 +222,15 @@ func (r *Runner) readObject(ctx context.Context, s *scope) *policies.DryRun {
 }
 
 // apply applies the object as a dry run. At the same time it creates a Pod of the object
-// as a dry run, if the object has Pods.
+// as a dry run, if the object has Pods, and reads the classes that the object names.
 func (r *Runner) apply(ctx context.Context, s *scope) *policies.DryRun {
-	pod := r.createPod(ctx, s)
+	pod, missing := r.createPod(ctx, s), r.findMissingClasses(ctx, s)
 	result := r.applyObject(ctx, s)
 	if result != nil && result.Result == policies.DryRunRefused && bringsServiceAccount(s) {
 		kinds.UseDefaultServiceAccount(s.desired) // the account of the Pod is sent before the Pod
 		result = r.applyObject(ctx, s)
 	}
+	s.missing = <-missing
 	if refused := <-pod; result == nil && refused != "" {
 		result = &policies.DryRun{Result: policies.DryRunAccepted, Message: refused}
 	}

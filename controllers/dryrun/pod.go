@@ -32,7 +32,7 @@ func (r *Runner) createPod(ctx context.Context, s *scope) <-chan string {
 	account, digest := references.ServiceAccount(s.desired), podDigest(pod, s.desired)
 	go func() {
 		create := func(digest string) error {
-			return r.pods.tryPod(ctx, connection, pod, digest, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
+			return r.answers.tryPod(ctx, connection, pod, digest, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
 		}
 		err := create(digest)
 		if rejectsPod(err) && policies.NeedsShared(s.resource, kinds.ServiceAccountKind, account) {

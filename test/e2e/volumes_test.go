@@ -103,6 +103,17 @@ var _ = Describe("A PersistentVolumeClaim", func() {
 		apply(namespace, volumeClaim(scheduleRemote, ""))
 		Expect(apply(namespace, withClaim()).err).To(ContainSubstring(field + "stays on the hub"))
 		Expect(run(hub, "", "-n", namespace, "label", name, "workload.crossplane.io/schedule=remote").err).To(ContainSubstring("its data does not move"))
+
+		By("classes that the target does not have")
+		tries := map[string]string{
+			"spec.storageClassName: StorageClass":                 volumeClaim("name: data", "name: other", "spec: {", "spec: {storageClassName: elsewhere, "),
+			"spec.ingressClassName: IngressClass":                 ingress("  tls:", "  ingressClassName: elsewhere\n  tls:"),
+			"spec.template.spec.priorityClassName: PriorityClass": web("    spec:\n", "    spec:\n      priorityClassName: elsewhere\n"),
+			"spec.template.spec.runtimeClassName: RuntimeClass":   web("    spec:\n", "    spec:\n      runtimeClassName: elsewhere\n"),
+		}
+		for field, manifest := range tries {
+			Expect(apply(namespace, manifest, "--dry-run=server").err).To(ContainSubstring(field + " elsewhere does not exist on target dev"))
+		}
 	})
 
 	It("does not take a volume of the hub", func() {

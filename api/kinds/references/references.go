@@ -1,5 +1,5 @@
 // Package references finds and rewrites the references of an object: the Secrets, ConfigMaps
-// and ServiceAccount that its Pods need, and the TLS Secrets of an Ingress.
+// and ServiceAccount that its Pods need, the TLS Secrets of an Ingress, and classes.
 package references
 
 import (

@@ -18,24 +18,26 @@ import (
 	"github.com/portico-io/portico/controllers/clusters"
 )
 
-// podAnswerLifetime is the lifetime of an answer of a target about Pods. No event reports
-// a change of Pod Security, of a quota, or of a webhook of the target.
-const podAnswerLifetime = 10 * time.Second
+// answerLifetime is the lifetime of an answer of a target. No event reports a change of Pod
+// Security, of a quota, of a class, or of a webhook of the target.
+const answerLifetime = 10 * time.Second
 
-// podAnswers keeps the answers of targets about Pods. Many Deployments that are applied
+// targetAnswers keeps the answers of targets about Pods and classes. Many Deployments that are applied
 // together then need one dry run of a Pod.
-type podAnswers struct {
+type targetAnswers struct {
 	lifetime time.Duration
 
 	mu    sync.Mutex
-	until map[podAnswer]time.Time
+	until map[targetAnswer]time.Time
 }
 
-// podAnswer is an answer of a target, to the user of a connection, for a namespace.
-type podAnswer struct {
+// targetAnswer is an answer of a target, to the user of a connection, for a namespace or
+// for the whole target.
+type targetAnswer struct {
 	connection *clusters.DirectClient
 	namespace  string
-	// answer is a constant below, or the digest of a Pod that the target accepts.
+	// answer is a constant below, the digest of a Pod that the target accepts, or a fact about
+	// a class.
 	answer string
 }
 
@@ -49,27 +51,27 @@ const (
 	hasNoQuota = "has no quota"
 )
 
-func (a *podAnswers) has(answer podAnswer) bool {
+func (a *targetAnswers) has(answer targetAnswer) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return time.Now().Before(a.until[answer])
 }
 
-func (a *podAnswers) add(answer podAnswer) {
+func (a *targetAnswers) add(answer targetAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(a.until, func(_ podAnswer, until time.Time) bool { return !now.Before(until) })
+	maps.DeleteFunc(a.until, func(_ targetAnswer, until time.Time) bool { return !now.Before(until) })
 	if a.until == nil {
-		a.until = map[podAnswer]time.Time{}
+		a.until = map[targetAnswer]time.Time{}
 	}
 	a.until[answer] = now.Add(a.lifetime)
 }
 
 // tryPod creates a Pod as a dry run, unless the answer is known. digest stands for Pods
 // with the same answer.
-func (a *podAnswers) tryPod(ctx context.Context, connection *clusters.DirectClient, pod *unstructured.Unstructured, digest string, options ...client.CreateOption) error {
-	of := func(answer string) podAnswer { return podAnswer{connection, pod.GetNamespace(), answer} }
+func (a *targetAnswers) tryPod(ctx context.Context, connection *clusters.DirectClient, pod *unstructured.Unstructured, digest string, options ...client.CreateOption) error {
+	of := func(answer string) targetAnswer { return targetAnswer{connection, pod.GetNamespace(), answer} }
 	if a.has(of(mayNotCreatePods)) || a.has(of(digest)) && a.noQuota(ctx, connection, pod.GetNamespace()) {
 		return nil
 	}
@@ -84,8 +86,8 @@ func (a *podAnswers) tryPod(ctx context.Context, connection *clusters.DirectClie
 }
 
 // noQuota tells whether a namespace of a target has no ResourceQuota.
-func (a *podAnswers) noQuota(ctx context.Context, connection *clusters.DirectClient, namespace string) bool {
-	of := func(answer string) podAnswer { return podAnswer{connection, namespace, answer} }
+func (a *targetAnswers) noQuota(ctx context.Context, connection *clusters.DirectClient, namespace string) bool {
+	of := func(answer string) targetAnswer { return targetAnswer{connection, namespace, answer} }
 	if a.has(of(hasNoQuota)) {
 		return true
 	}

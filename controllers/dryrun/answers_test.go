@@ -64,7 +64,7 @@ func TestTryPod(t *testing.T) {
 					return tc.fail[r.String()]
 				})).Build()
 			connection := &clusters.DirectClient{Client: target}
-			answers := podAnswers{lifetime: time.Hour}
+			answers := targetAnswers{lifetime: time.Hour}
 			if tc.lifetime > 0 {
 				answers.lifetime = tc.lifetime
 			}
