@@ -34,6 +34,13 @@ func WithRBAC(object, namespace metav1.Object) bool {
 	return value == "true"
 }
 
+// DecidesAboutRBAC tells whether a user decided that the Roles of an object's ServiceAccount
+// are sent, or that they are not.
+func DecidesAboutRBAC(object, namespace metav1.Object) bool {
+	_, decided := firstValue(v1alpha1.WithRBACAnnotation, object.GetAnnotations(), namespace.GetAnnotations())
+	return decided
+}
+
 // validateWithRBAC returns an error for a value without a meaning.
 func validateWithRBAC(object metav1.Object) field.ErrorList {
 	text, set := object.GetAnnotations()[v1alpha1.WithRBACAnnotation]

@@ -48,7 +48,8 @@ func validateNative(o Options) handler {
 			return validationResponse(q.Request, errs), nil
 		}
 		resp := o.warnOfEnforcement(q, admitNative(o, q, &cache))
-		return o.warnOfUnsent(&cache, q, o.warnOfMissing(&cache, q, resp)), cache.err
+		resp = o.warnOfRoles(&cache, q, o.warnOfMissing(&cache, q, resp))
+		return o.warnOfUnsent(&cache, q, resp), cache.err
 	})
 }
 

@@ -54,6 +54,10 @@ var _ = Describe("The Roles of a ServiceAccount", func() {
 		kubectl(hub, "-n", namespace, "create", "rolebinding", "tenant", "--clusterrole=admin", "--user=tenant-"+namespace)
 		annotated := asAccount("web", "metadata:\n  name: web\n", "metadata:\n  name: web\n  annotations: {workload.crossplane.io/with-rbac: \"true\"}\n")
 
+		By("a warning without the annotation")
+		Eventually(func() string { return run(hub, asAccount("web"), "-n", namespace, "apply", "--dry-run=server", "-f", "-").err }).Should(
+			ContainSubstring("ServiceAccount checkout has no rights of RoleBinding readers on the target"))
+
 		By("a person who may not")
 		refused := ContainSubstring("metadata.annotations[workload.crossplane.io/with-rbac]: Forbidden: sends the Roles of ServiceAccount checkout to a target")
 		Expect(run(hub, annotated, "-n", namespace, "apply", "--as=tenant-"+namespace, "-f", "-").err).To(refused)

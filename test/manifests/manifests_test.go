@@ -76,6 +76,7 @@ func TestInstall(t *testing.T) {
 	t.Run("PodsStayOffTheHub", func(t *testing.T) { hubRunsNoPods(t, cluster) })
 	t.Run("KindsStayWhereTheyAreJudged", func(t *testing.T) { webhooksListEachKind(t, cluster) })
 	t.Run("ScheduleLabelHasAnEffect", func(t *testing.T) { scheduleLabelHasAnEffect(t, cfg) })
+	t.Run("RolesRemainOnTheHub", func(t *testing.T) { rolesRemainOnTheHub(t, cfg) })
 	t.Run("ExpressionsTypeCheck", func(t *testing.T) { expressionsTypeCheck(t, cfg, cluster) })
 }
 
