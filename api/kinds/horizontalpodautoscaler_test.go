@@ -66,4 +66,10 @@ func TestNeededClaims(t *testing.T) {
 	if diff := cmp.Diff(want, NeededBy(deployment)); diff != "" {
 		t.Errorf("claims of Pods (-want +got):\n%s", diff)
 	}
+	database := read(t, `{apiVersion: apps/v1, kind: StatefulSet, spec: {volumeClaimTemplates: [{metadata: {name: data}}], template: {spec: {containers: [], volumes: [
+		{name: data, persistentVolumeClaim: {claimName: data}}, {name: log, persistentVolumeClaim: {claimName: log}}]}}}}`)
+	want = []Needed{{Kind: PersistentVolumeClaim{}, Name: "log", Field: "spec.template.spec.volumes[1].persistentVolumeClaim.claimName"}}
+	if diff := cmp.Diff(want, NeededBy(database)); diff != "" {
+		t.Errorf("a claim template replaces the volume of its name (-want +got):\n%s", diff)
+	}
 }

@@ -42,12 +42,16 @@ func NeededBy(object *unstructured.Unstructured) []Needed {
 }
 
 // claimsOf returns the claims that an object's Pods name. The claims of claim templates
-// are made by the target.
+// are made by the target, and replace volumes of the same name.
 func claimsOf(object *unstructured.Unstructured) []Needed {
 	path := references.PodSpecPath(object).Child("volumes")
+	replaced := map[any]bool{}
+	for _, claim := range claimTemplates(object) {
+		replaced[claim.GetName()] = true
+	}
 	var out []Needed
 	for i, volume := range fields.Items(references.PodSpec(object)["volumes"]) {
-		if name, _ := fields.Child(volume, "persistentVolumeClaim")["claimName"].(string); name != "" {
+		if name, _ := fields.Child(volume, "persistentVolumeClaim")["claimName"].(string); name != "" && !replaced[volume["name"]] {
 			out = append(out, Needed{
 				Kind: PersistentVolumeClaim{}, Name: name,
 				Field: path.Index(i).Child("persistentVolumeClaim", "claimName").String(),
