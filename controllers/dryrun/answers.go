@@ -19,11 +19,11 @@ import (
 )
 
 // answerLifetime is the lifetime of an answer of a target. No event reports a change of Pod
-// Security, of a quota, of a class, or of a webhook of the target.
+// Security, of a quota, of a cluster-scoped object, or of a webhook of the target.
 const answerLifetime = 10 * time.Second
 
-// targetAnswers keeps the answers of targets about Pods and classes. Many Deployments that are applied
-// together then need one dry run of a Pod.
+// targetAnswers keeps the answers of targets about Pods and cluster-scoped objects. Many
+// Deployments that are applied together then need one dry run of a Pod.
 type targetAnswers struct {
 	lifetime time.Duration
 
@@ -37,7 +37,7 @@ type targetAnswer struct {
 	connection *clusters.DirectClient
 	namespace  string
 	// answer is a constant below, the digest of a Pod that the target accepts, or a fact about
-	// a class.
+	// a cluster-scoped object.
 	answer string
 }
 

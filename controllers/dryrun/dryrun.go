@@ -97,7 +97,7 @@ type scope struct {
 	applied string
 	// clusterScoped says that the kind is not namespaced on the target.
 	clusterScoped bool
-	// missing are the warnings about classes that the target does not have.
+	// missing are the warnings about cluster-scoped objects that the target does not have.
 	missing []string
 }
 
@@ -222,9 +222,10 @@ func (r *Runner) readObject(ctx context.Context, s *scope) *policies.DryRun {
 }
 
 // apply applies the object as a dry run. At the same time it creates a Pod of the object
-// as a dry run, if the object has Pods, and reads the classes that the object names.
+// as a dry run, if the object has Pods, and reads the cluster-scoped objects that the
+// object names.
 func (r *Runner) apply(ctx context.Context, s *scope) *policies.DryRun {
-	pod, missing := r.createPod(ctx, s), r.findMissingClasses(ctx, s)
+	pod, missing := r.createPod(ctx, s), r.findMissingObjects(ctx, s)
 	result := r.applyObject(ctx, s)
 	if result != nil && result.Result == policies.DryRunRefused && bringsServiceAccount(s) {
 		kinds.UseDefaultServiceAccount(s.desired) // the account of the Pod is sent before the Pod

@@ -55,7 +55,9 @@ var _ = Describe("The Roles of a ServiceAccount", func() {
 		annotated := asAccount("web", "metadata:\n  name: web\n", "metadata:\n  name: web\n  annotations: {workload.crossplane.io/with-rbac: \"true\"}\n")
 
 		By("a warning without the annotation")
-		Eventually(func() string { return run(hub, asAccount("web"), "-n", namespace, "apply", "--dry-run=server", "-f", "-").err }).Should(
+		Eventually(func() string {
+			return run(hub, asAccount("web"), "-n", namespace, "apply", "--dry-run=server", "-f", "-").err
+		}).Should(
 			ContainSubstring("ServiceAccount checkout has no rights of RoleBinding readers on the target"))
 
 		By("a person who may not")

@@ -107,6 +107,7 @@ var _ = Describe("A PersistentVolumeClaim", func() {
 		By("classes that the target does not have")
 		tries := map[string]string{
 			"spec.storageClassName: StorageClass":                 volumeClaim("name: data", "name: other", "spec: {", "spec: {storageClassName: elsewhere, "),
+			"spec.volumeName: PersistentVolume":                   volumeClaim("name: data", "name: other", "spec: {", "spec: {volumeName: elsewhere, "),
 			"spec.ingressClassName: IngressClass":                 ingress("  tls:", "  ingressClassName: elsewhere\n  tls:"),
 			"spec.template.spec.priorityClassName: PriorityClass": web("    spec:\n", "    spec:\n      priorityClassName: elsewhere\n"),
 			"spec.template.spec.runtimeClassName: RuntimeClass":   web("    spec:\n", "    spec:\n      runtimeClassName: elsewhere\n"),

@@ -1,6 +1,8 @@
 package references
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -14,40 +16,43 @@ import (
 	"github.com/portico-io/portico/api/kinds/fields"
 )
 
-// Class is a StorageClass, IngressClass, PriorityClass or RuntimeClass that an object names.
-// Each cluster has its own, and accepts an object whose class it does not have.
-type Class struct {
+// ClusterObject is a StorageClass, IngressClass, PriorityClass, RuntimeClass or
+// PersistentVolume that an object names. Each cluster has its own, and accepts an object
+// that names another one.
+type ClusterObject struct {
 	Kind schema.GroupVersionKind
 	Name string
 	// Field is the path of the field with the name.
 	Field string
 }
 
-// ClassesOf lists the classes that an object names, each once. A claim that names its
-// volume needs no StorageClass.
-func ClassesOf(object *unstructured.Unstructured) []Class {
-	var out []Class
+// ClusterObjectsOf lists the cluster-scoped objects that an object names, each once. A claim
+// that names its volume needs no StorageClass.
+func ClusterObjectsOf(object *unstructured.Unstructured) []ClusterObject {
+	var out []ClusterObject
 	add := func(kind schema.GroupVersionKind, spec map[string]any, path *field.Path, key string) {
 		name, _ := spec[key].(string)
-		for _, class := range out {
-			if class.Kind == kind && class.Name == name {
-				return
-			}
-		}
-		if volume, _ := spec["volumeName"].(string); name != "" && volume == "" {
-			out = append(out, Class{Kind: kind, Name: name, Field: path.Child(key).String()})
+		known := slices.ContainsFunc(out, func(o ClusterObject) bool { return o.Kind == kind && o.Name == name })
+		if name != "" && !known {
+			out = append(out, ClusterObject{Kind: kind, Name: name, Field: path.Child(key).String()})
 		}
 	}
-	storage := storagev1.SchemeGroupVersion.WithKind("StorageClass")
+	addStorage := func(claim map[string]any, path *field.Path) {
+		if volume, _ := claim["volumeName"].(string); volume != "" {
+			add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), claim, path, "volumeName")
+			return
+		}
+		add(storagev1.SchemeGroupVersion.WithKind("StorageClass"), claim, path, "storageClassName")
+	}
 	spec, path := fields.Child(object.Object, "spec"), field.NewPath("spec")
 	switch object.GroupVersionKind() {
 	case corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"):
-		add(storage, spec, path, "storageClassName")
+		addStorage(spec, path)
 	case networkingv1.SchemeGroupVersion.WithKind("Ingress"):
 		add(networkingv1.SchemeGroupVersion.WithKind("IngressClass"), spec, path, "ingressClassName")
 	case appsv1.SchemeGroupVersion.WithKind("StatefulSet"):
 		for i, claim := range fields.Items(spec["volumeClaimTemplates"]) {
-			add(storage, fields.Child(claim, "spec"), path.Child("volumeClaimTemplates").Index(i).Child("spec"), "storageClassName")
+			addStorage(fields.Child(claim, "spec"), path.Child("volumeClaimTemplates").Index(i).Child("spec"))
 		}
 	}
 	pod, path := PodSpec(object), PodSpecPath(object)
@@ -55,7 +60,7 @@ func ClassesOf(object *unstructured.Unstructured) []Class {
 	add(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), pod, path, "runtimeClassName")
 	for i, volume := range fields.Items(pod["volumes"]) {
 		claim := fields.Child(fields.Child(volume, "ephemeral"), "volumeClaimTemplate")
-		add(storage, fields.Child(claim, "spec"), path.Child("volumes").Index(i).Child("ephemeral", "volumeClaimTemplate", "spec"), "storageClassName")
+		addStorage(fields.Child(claim, "spec"), path.Child("volumes").Index(i).Child("ephemeral", "volumeClaimTemplate", "spec"))
 	}
 	return out
 }

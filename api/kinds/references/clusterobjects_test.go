@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestClassesOf(t *testing.T) {
+func TestClusterObjectsOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, object string
 		want           []string
@@ -16,7 +16,7 @@ func TestClassesOf(t *testing.T) {
 		"Claim":     {reason: "A claim names a StorageClass.", object: `{apiVersion: v1, kind: PersistentVolumeClaim, spec: {storageClassName: fast}}`, want: []string{"StorageClass fast spec.storageClassName"}},
 		"Default":   {reason: "Without a class it is the default class.", object: `{apiVersion: v1, kind: PersistentVolumeClaim, spec: {}}`},
 		"NoClass":   {reason: "The empty class is none.", object: `{apiVersion: v1, kind: PersistentVolumeClaim, spec: {storageClassName: ""}}`},
-		"Volume":    {reason: "A claim with a volume of its own needs no StorageClass.", object: `{apiVersion: v1, kind: PersistentVolumeClaim, spec: {storageClassName: manual, volumeName: mine}}`},
+		"Volume":    {reason: "A claim with a volume of its own needs no StorageClass.", object: `{apiVersion: v1, kind: PersistentVolumeClaim, spec: {storageClassName: manual, volumeName: mine}}`, want: []string{"PersistentVolume mine spec.volumeName"}},
 		"Templates": {reason: "Each class is listed once.", object: `{apiVersion: apps/v1, kind: StatefulSet, spec: {volumeClaimTemplates: [{spec: {}}, {spec: {storageClassName: fast}}, {spec: {storageClassName: fast}}]}}`, want: []string{"StorageClass fast spec.volumeClaimTemplates[1].spec.storageClassName"}},
 		"Ephemeral": {reason: "A volume of a Pod may be made of a template.", object: `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [], volumes: [{emptyDir: {}}, {ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast}}}}]}}}}`, want: []string{"StorageClass fast spec.template.spec.volumes[1].ephemeral.volumeClaimTemplate.spec.storageClassName"}},
 		"Pods":      {reason: "Pods name a PriorityClass and a RuntimeClass.", object: `{apiVersion: batch/v1, kind: Job, spec: {template: {spec: {containers: [], priorityClassName: high, runtimeClassName: sandbox}}}}`, want: []string{"PriorityClass high spec.template.spec.priorityClassName", "RuntimeClass sandbox spec.template.spec.runtimeClassName"}},
@@ -29,7 +29,7 @@ func TestClassesOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, class := range ClassesOf(object) {
+			for _, class := range ClusterObjectsOf(object) {
 				got = append(got, class.Kind.Kind+" "+class.Name+" "+class.Field)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -53,7 +53,7 @@ func TestFindMissingClasses(t *testing.T) {
 				connection: &clusters.DirectClient{Client: target},
 			}
 			for range 2 {
-				got = append(got, <-r.findMissingClasses(t.Context(), s)...)
+				got = append(got, <-r.findMissingObjects(t.Context(), s)...)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s warnings (-want +got):\n%s", tc.reason, diff)
