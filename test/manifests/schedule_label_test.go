@@ -58,6 +58,8 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: scheduled(schedule)}}
 	}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta("default", v1alpha1.ScheduleRemote), AddressType: discoveryv1.AddressTypeIPv4}
+	ofService := slice.DeepCopy()
+	ofService.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: "web", UID: "1", Controller: ptr.To(true)}}
 	made := lease("Remote")
 	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: ptr.To(true)}}
 	const kind, value = "has no effect on a Lease, which stays on the hub", "workload.crossplane.io/schedule=Remote has no effect: its values are remote and local"
@@ -79,7 +81,8 @@ func scheduleLabelHasAnEffect(t *testing.T, cfg *rest.Config) {
 		"Unlabelled":    {lease(""), ""},
 		"Namespace":     {namespace(v1alpha1.ScheduleRemote), ""},
 		"NamespaceTypo": {namespace("Remote"), value},
-		"EndpointSlice": {slice, ""},
+		"EndpointSlice": {slice, "has no effect on an EndpointSlice, which stays on the hub"},
+		"OfService":     {ofService, ""},
 		"ByController":  {made, ""},
 	} {
 		if err := cluster.Create(t.Context(), tc.object, client.DryRunAll); err != nil {
