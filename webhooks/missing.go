@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/kinds/references"
@@ -16,23 +15,16 @@ import (
 	"github.com/portico-io/portico/policies/decisions"
 )
 
-// maxMissing is the limit on the dependencies that are looked up on the API server for one
-// request, after the cache did not have them.
-const maxMissing = 10
-
-// warnOfMissing warns of each object that the Pods of a native object need, and that does
-// not exist on the hub. The object is accepted: the missing one may be created next.
-func (o Options) warnOfMissing(cache *cacheLookup, q nativeRequest, resp admission.Response) admission.Response {
-	if !resp.Allowed || q.UserInfo.Username == o.Identity || unchanged(q.object, q.old) {
-		return resp
-	}
+// missingWarnings returns a warning for each object that the Pods of a native object need,
+// and that does not exist on the hub.
+func (o Options) missingWarnings(cache *cacheLookup, q nativeRequest) []string {
 	var warnings []string
 	reads := 0
 	for _, r := range policies.RequiredReferences(q.object) {
 		if cache.exists(o.Reader, r) || cache.isSent(r) {
 			continue
 		}
-		if reads++; reads > maxMissing {
+		if reads++; reads > maxWarningReads {
 			break
 		}
 		if cache.exists(o.Live, r) {
@@ -41,7 +33,7 @@ func (o Options) warnOfMissing(cache *cacheLookup, q nativeRequest, resp admissi
 		warnings = append(warnings, fmt.Sprintf("%s: %s %s does not exist in namespace %s; %s %s waits for it",
 			r.Field, r.Kind, r.Name, cache.namespace, q.object.GetKind(), q.object.GetName()))
 	}
-	return resp.WithWarnings(decisions.AdmissionWarnings(warnings)...)
+	return decisions.AdmissionWarnings(warnings)
 }
 
 // exists tells whether the object of a reference exists. For an error other than NotFound

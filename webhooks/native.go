@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,19 +48,32 @@ func validateNative(o Options) handler {
 		if len(errs) > 0 || !kinds.IsRemote(q.object) {
 			return validationResponse(q.Request, errs), nil
 		}
-		resp := o.warnOfEnforcement(q, admitNative(o, q, &cache))
-		resp = o.warnOfRoles(&cache, q, o.warnOfMissing(&cache, q, resp))
-		return o.warnOfUnsent(&cache, q, resp), cache.err
+		resp := admitNative(o, q, &cache)
+		if resp.Allowed && q.UserInfo.Username != o.Identity && !unchanged(q.object, q.old) {
+			resp = resp.WithWarnings(o.nativeWarnings(&cache, q)...)
+		}
+		return resp, cache.err
 	})
 }
 
-// warnOfEnforcement warns that the hub enforces an object, too, although it is sent.
-func (o Options) warnOfEnforcement(q nativeRequest, resp admission.Response) admission.Response {
+// maxWarningReads is the limit on the objects that are read from the API server for one
+// kind of warning, after the cache did not have them.
+const maxWarningReads = 10
+
+// nativeWarnings returns the warnings about a new or changed object. The object is accepted:
+// the objects that it needs may be created or labelled next.
+func (o Options) nativeWarnings(cache *cacheLookup, q nativeRequest) []string {
+	return slices.Concat(enforcementWarnings(q), o.missingWarnings(cache, q), roleWarnings(cache, q), o.unsentWarnings(cache, q))
+}
+
+// enforcementWarnings returns a warning if the hub enforces an object, too, although it is
+// sent.
+func enforcementWarnings(q nativeRequest) []string {
 	onHub := q.kind.Properties().EnforcedOnHub
-	if onHub == "" || !resp.Allowed || q.UserInfo.Username == o.Identity || unchanged(q.object, q.old) {
-		return resp
+	if onHub == "" {
+		return nil
 	}
-	return resp.WithWarnings(shorten(fmt.Sprintf("%s %s has an effect on the hub, too: %s", q.object.GetKind(), q.object.GetName(), onHub)))
+	return []string{shorten(fmt.Sprintf("%s %s has an effect on the hub, too: %s", q.object.GetKind(), q.object.GetName(), onHub))}
 }
 
 // missingRightsForNative returns an error for each right that the author of a native object

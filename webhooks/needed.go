@@ -7,24 +7,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies/decisions"
 )
 
-// maxNeeded is the limit on the objects that are read from the API server for one
-// request, after the cache did not have them.
-const maxNeeded = 10
-
-// warnOfUnsent warns of each claim, Service or scale target that a native object needs on
-// its target, and that is not sent. The object is accepted: the other one may be created
-// or labelled next.
-func (o Options) warnOfUnsent(cache *cacheLookup, q nativeRequest, resp admission.Response) admission.Response {
-	if !resp.Allowed || q.UserInfo.Username == o.Identity || unchanged(q.object, q.old) {
-		return resp
-	}
+// unsentWarnings returns a warning for each claim, Service or scale target that a native
+// object needs on its target, and that is not sent.
+func (o Options) unsentWarnings(cache *cacheLookup, q nativeRequest) []string {
 	reads := 0
 	var warnings []string
 	for _, n := range kinds.NeededBy(q.object) {
@@ -33,7 +24,7 @@ func (o Options) warnOfUnsent(cache *cacheLookup, q nativeRequest, resp admissio
 		if err := o.Reader.Get(cache.ctx, key, kinds.New(n.Kind)); !apierrors.IsNotFound(err) {
 			continue
 		}
-		if reads++; reads > maxNeeded || o.Live == nil {
+		if reads++; reads > maxWarningReads || o.Live == nil {
 			break
 		}
 		gvk := n.Kind.GroupVersionKind()
@@ -47,7 +38,7 @@ func (o Options) warnOfUnsent(cache *cacheLookup, q nativeRequest, resp admissio
 				n.Field, gvk.Kind, n.Name, q.object.GetKind(), q.object.GetName(), v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote))
 		}
 	}
-	return resp.WithWarnings(decisions.AdmissionWarnings(warnings)...)
+	return decisions.AdmissionWarnings(warnings)
 }
 
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingressclasses,verbs=get;list;watch

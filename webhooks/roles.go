@@ -7,7 +7,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/kinds/references"
@@ -15,21 +14,20 @@ import (
 	"github.com/portico-io/portico/policies"
 )
 
-// warnOfRoles warns of the RoleBindings of the ServiceAccount of an object's Pods that stay
-// on the hub, if nobody decided about them. It reads the cache alone.
-func (o Options) warnOfRoles(cache *cacheLookup, q nativeRequest, resp admission.Response) admission.Response {
+// roleWarnings returns a warning of the RoleBindings of the ServiceAccount of an object's
+// Pods that stay on the hub, if nobody decided about them. It reads the cache alone.
+func roleWarnings(cache *cacheLookup, q nativeRequest) []string {
 	account := references.ServiceAccount(q.object)
-	if !resp.Allowed || account == "" || account == kinds.DefaultServiceAccount || q.UserInfo.Username == o.Identity ||
-		unchanged(q.object, q.old) || policies.DecidesAboutRBAC(q.object, cache.namespaceMeta()) {
-		return resp
+	if account == "" || account == kinds.DefaultServiceAccount || policies.DecidesAboutRBAC(q.object, cache.namespaceMeta()) {
+		return nil
 	}
 	bindings := cache.roleBindings(account)
 	if len(bindings) == 0 {
-		return resp
+		return nil
 	}
-	return resp.WithWarnings(shorten(fmt.Sprintf(
+	return []string{shorten(fmt.Sprintf(
 		"%s: ServiceAccount %s has no rights of RoleBinding %s on the target; annotate %s %s, or its namespace, with %s=true to send its Roles",
-		references.ServiceAccountField(q.object), account, strings.Join(bindings, ", "), q.object.GetKind(), q.object.GetName(), v1alpha1.WithRBACAnnotation)))
+		references.ServiceAccountField(q.object), account, strings.Join(bindings, ", "), q.object.GetKind(), q.object.GetName(), v1alpha1.WithRBACAnnotation))}
 }
 
 // roleBindings returns the names of the RoleBindings that bind a Role to a ServiceAccount of
