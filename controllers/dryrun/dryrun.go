@@ -99,6 +99,9 @@ type scope struct {
 	clusterScoped bool
 	// missing are the warnings about cluster-scoped objects that the target does not have.
 	missing []string
+	// replaces says that the object on the target is of an earlier object of the hub, and
+	// is being deleted.
+	replaces bool
 }
 
 // step returns the result that ends the dry run, or nil.
@@ -145,6 +148,7 @@ func (r *Runner) buildDesired(ctx context.Context, s *scope) *policies.DryRun {
 	stored := &v1alpha1.KubernetesApplicationResource{}
 	if err := r.hub.Get(ctx, client.ObjectKeyFromObject(s.resource), stored); err == nil {
 		s.resource.UID, s.resource.Status, s.resource.Spec.LeavingTargetRef = stored.UID, stored.Status, stored.Spec.LeavingTargetRef
+		s.replaces = replaces(s.resource, stored)
 	}
 	var err error
 	if s.desired, err = plan.Desired(s.resource, r.options.HubID); err != nil {
@@ -154,6 +158,13 @@ func (r *Runner) buildDesired(ctx context.Context, s *scope) *policies.DryRun {
 		s.applied = plan.DigestOf(before)
 	}
 	return nil
+}
+
+// replaces tells whether the stored resource is of an earlier object of the hub that had
+// the same name.
+func replaces(resource, stored *v1alpha1.KubernetesApplicationResource) bool {
+	now, before := metav1.GetControllerOf(resource), metav1.GetControllerOf(stored)
+	return stored.DeletionTimestamp != nil || now != nil && before != nil && now.UID != before.UID
 }
 
 // checkKind checks that the target has the kind, and reads its scope. A kind whose
@@ -266,6 +277,23 @@ func (r *Runner) applyObject(ctx context.Context, s *scope) *policies.DryRun {
 			return notSent(plan.FieldConflictMessage(s.target.Name, s.desired, conflicts))
 		}
 		err = apply(with)
+	}
+	if s.replaces && apierrors.IsInvalid(err) {
+		return r.createObject(ctx, s)
+	}
+	return r.resultOf(ctx, s, err)
+}
+
+// createObject creates the object under a generated name. The immutable fields of the
+// object that it replaces may differ. What is then invalid is only so while that object
+// exists, such as a node port: the hub validates the rest.
+func (r *Runner) createObject(ctx context.Context, s *scope) *policies.DryRun {
+	object := s.desired.DeepCopy()
+	object.SetGenerateName(object.GetName() + "-")
+	object.SetName("")
+	err := s.connection.Create(ctx, object, client.FieldOwner(v1alpha1.PropagationManager), client.DryRunAll)
+	if apierrors.IsInvalid(err) {
+		return &policies.DryRun{Result: policies.DryRunSkipped}
 	}
 	return r.resultOf(ctx, s, err)
 }
