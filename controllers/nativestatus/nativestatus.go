@@ -113,8 +113,12 @@ type scope struct {
 const rolloutDelay = 5 * time.Second
 
 // holdReplicaSets tells whether the statuses of ReplicaSets are written later: with the
-// first status of the target, at the end of the rollout, or after a delay.
+// first status of the target, at the end of the rollout, or after a delay. The ready Pods
+// of an earlier generation are not those of the newest ReplicaSet.
 func (s *scope) holdReplicaSets() (hold bool, requeueAfter time.Duration) {
+	if s.observation.HubGeneration < s.native.GetGeneration() {
+		return true, 0
+	}
 	ready := meta.FindStatusCondition(s.resource.Status.Conditions, v1alpha1.Ready)
 	if ready == nil {
 		return s.observation.Status == nil, 0

@@ -128,6 +128,9 @@ func TestReconcile(t *testing.T) {
 			sent: []string{list, patchRS, patch}},
 		"Unreported": {reason: "Without a status of the target there is no status of the ReplicaSets.", hub: []client.Object{deployment(), replicaSet(), resource("")},
 			sent: []string{patch}},
+		"Edited": {reason: "The ready Pods of an earlier generation are not those of the newest ReplicaSet.", hub: []client.Object{
+			deployment(), replicaSet(), resource(twoReady, func(r *v1alpha1.KubernetesApplicationResource) { r.Status.ObservedHubGeneration = 3 })},
+			sent: []string{patch}},
 		"ListFails": {reason: "A Deployment must not look complete before its ReplicaSets.", hub: []client.Object{deployment(), replicaSet(), resource(twoReady)},
 			fail: map[string]error{list: failure}, sent: []string{list}, err: failure},
 		"ReplicaSetFails": {reason: "The Deployment waits until all ReplicaSets are written.", hub: []client.Object{deployment(), replicaSet(), resource(twoReady)},

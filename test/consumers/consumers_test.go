@@ -1,6 +1,6 @@
-// Package consumers tests that programs that wait for Deployments and Services
-// understand the status that Portico writes: kubectl's rollout viewer, kstatus as Helm
-// 4 and Flux use it, and the readiness rule of Helm 3.
+// Package consumers tests that programs that read the status of objects understand the
+// status that Portico writes: kubectl's rollout viewer, kstatus as Helm 4 and Flux use it,
+// the readiness rule of Helm 3, and the health rules of Argo CD.
 package consumers
 
 import (
@@ -24,9 +24,12 @@ func TestConsumers(t *testing.T) {
 	for name, row := range rows() {
 		t.Run(name, func(t *testing.T) {
 			native := row.onHub(t)
-			type messages struct{ Kubectl, Kstatus, Helm3 outcome }
-			got := messages{kubectl(native), kstatus(t, native), helm3(t, native, row.shadows(t))}
-			want := messages{row.kubectl, row.kstatus, row.helm3}
+			type messages struct {
+				Kubectl, Kstatus, Helm3 outcome
+				ArgoCD                  string
+			}
+			got := messages{kubectl(native), kstatus(t, native), helm3(t, native, row.shadows(t)), argoCD(t, native).State}
+			want := messages{row.kubectl, row.kstatus, row.helm3, row.argoCD}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\n-want +got:\n%s\nstatus: %v", row.reason, diff, native.Object["status"])
 			}
@@ -50,6 +53,9 @@ func TestHubReportsTargetStatus(t *testing.T) {
 			}
 			if diff := cmp.Diff(kstatus(t, target), kstatus(t, native)); diff != "" {
 				t.Errorf("%s\nkstatus, -target +hub:\n%s", row.reason, diff)
+			}
+			if diff := cmp.Diff(argoCD(t, target), argoCD(t, native)); diff != "" {
+				t.Errorf("%s\nArgo CD, -target +hub:\n%s", row.reason, diff)
 			}
 		})
 	}

@@ -21,6 +21,9 @@ type kindStates struct {
 	statuses map[string]string
 	// ready are the states in which every consumer is done.
 	ready []string
+	// argoCDReadsConditions says that Argo CD shows an object as Degraded if a condition is
+	// false, which tells that the target is away. It does not read the generation.
+	argoCDReadsConditions bool
 }
 
 const template = `{metadata: {labels: {app: web, workload.crossplane.io/schedule: remote}}, spec: {containers: [{name: web, image: "nginx:1"}]}}`
@@ -67,7 +70,7 @@ var statesOfKinds = map[string]kindStates{
 	},
 	"PodDisruptionBudget": {
 		object: `{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {minAvailable: 1, selector: {matchLabels: {app: web, workload.crossplane.io/schedule: remote}}}}`,
-		ready:  []string{"Ready", "Minimum", "TooFew"},
+		ready:  []string{"Ready", "Minimum", "TooFew"}, argoCDReadsConditions: true,
 		statuses: map[string]string{
 			"Ready":   `{observedGeneration: 7, currentHealthy: 2, desiredHealthy: 1, disruptionsAllowed: 1, expectedPods: 2, conditions: [{type: DisruptionAllowed, status: "True", reason: SufficientPods, message: "", observedGeneration: 7, lastTransitionTime: "2026-08-01T12:00:00Z"}]}`,
 			"TooFew":  `{observedGeneration: 7, currentHealthy: 0, desiredHealthy: 1, disruptionsAllowed: 0, expectedPods: 2, conditions: [{type: DisruptionAllowed, status: "False", reason: InsufficientPods, message: "", observedGeneration: 7, lastTransitionTime: "2026-08-01T12:00:00Z"}]}`,
@@ -77,11 +80,11 @@ var statesOfKinds = map[string]kindStates{
 }
 
 // answers are the answers of all consumers.
-type answers struct{ Kubectl, Kstatus, Helm3 outcome }
+type answers struct{ Kubectl, Kstatus, Helm3, ArgoCD outcome }
 
 func check(t *testing.T, object *unstructured.Unstructured) answers {
 	t.Helper()
-	return answers{kubectl(object), kstatus(t, object), helm3(t, object, nil)}
+	return answers{kubectl(object), kstatus(t, object), helm3(t, object, nil), argoCD(t, object)}
 }
 
 func fromYAML(t *testing.T, text string) map[string]any {
@@ -128,7 +131,11 @@ func TestKinds(t *testing.T) {
 
 				away := native.DeepCopy()
 				away.Object["status"] = kind.Reflect(native, kinds.Observation{Status: seen.Status, HubGeneration: 4, HubRevision: "web-b", Problems: kinds.Problems([]metav1.Condition{unreachable})})
-				if diff := cmp.Diff(onTarget, check(t, away)); diff != "" {
+				want := onTarget
+				if tc.argoCDReadsConditions {
+					want.ArgoCD = outcome{State: "Degraded", Message: "PodDisruptionBudget has Unreachable"}
+				}
+				if diff := cmp.Diff(want, check(t, away)); diff != "" {
 					t.Errorf("the answers differ while the target is away, -target +hub:\n%s", diff)
 				}
 				if _, reported := kinds.WithoutProblems(away); !reported {
@@ -139,6 +146,9 @@ func TestKinds(t *testing.T) {
 				hub.Object["status"] = kind.Reflect(native, seen)
 				if got := kstatus(t, hub); got.State != "waiting" {
 					t.Errorf("the target has not observed the hub's generation, and kstatus is %+v", got)
+				}
+				if got := argoCD(t, hub); !tc.argoCDReadsConditions && got.State != "Progressing" && got.State != "" {
+					t.Errorf("the target has not observed the hub's generation, and Argo CD is %+v", got)
 				}
 			})
 		}

@@ -22,22 +22,22 @@ func TestOnce(t *testing.T) {
 	)
 	away := []metav1.Condition{unreachable}
 	for name, tc := range map[string]struct {
-		reason         string
-		target         string
-		kstatus, helm3 string
+		reason                 string
+		target                 string
+		kstatus, helm3, argoCD string
 	}{
-		"JobNew":       {reason: "The Job has not started.", target: job + `{}}`, kstatus: "waiting", helm3: "waiting"},
-		"JobRuns":      {reason: "kstatus does not wait for the end of a Job, and Helm 3 does.", target: job + `{active: 1, ready: 1, startTime: "2026-08-01T12:00:00Z"}}`, kstatus: "done", helm3: "waiting"},
-		"JobComplete":  {reason: "The Job has succeeded.", target: job + `{succeeded: 1, startTime: "2026-08-01T12:00:00Z", completionTime: "2026-08-01T12:01:00Z", conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True"}]}}`, kstatus: "done", helm3: "done"},
-		"JobFailed":    {reason: "The Job has failed.", target: job + `{failed: 2, startTime: "2026-08-01T12:00:00Z", conditions: [{type: FailureTarget, status: "True"}, {type: Failed, status: "True"}]}}`, kstatus: "failed", helm3: "failed"},
-		"JobSuspended": {reason: "The Job has not started.", target: job + `{conditions: [{type: Suspended, status: "True"}]}}`, kstatus: "waiting", helm3: "waiting"},
-		"PodPending":   {reason: "The Pod has no node on the target.", target: pod + `{phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}}`, kstatus: "failed", helm3: "waiting"},
-		"PodRuns":      {reason: "The Pod is not ready.", target: pod + `{phase: Running, conditions: [{type: Ready, status: "False"}]}}`, kstatus: "waiting", helm3: "waiting"},
-		"PodReady":     {reason: "The Pod is ready.", target: pod + `{phase: Running, conditions: [{type: Ready, status: "True"}]}}`, kstatus: "done", helm3: "done"},
-		"PodCrashes":   {reason: "The Pod will not become ready.", target: pod + `{phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: test, state: {waiting: {reason: CrashLoopBackOff}}}]}}`, kstatus: "failed", helm3: "waiting"},
-		"PodSucceeded": {reason: "The Pod has ended.", target: pod + `{phase: Succeeded, conditions: [{type: Ready, status: "False", reason: PodCompleted}]}}`, kstatus: "done", helm3: "waiting"},
-		"PodFailed":    {reason: "kstatus takes the end of a Pod for done.", target: pod + `{phase: Failed}}`, kstatus: "done", helm3: "waiting"},
-		"CronJob":      {reason: "A CronJob is always ready.", target: cron + `{lastScheduleTime: "2026-08-01T12:00:00Z", active: [{name: backup-1}]}}`, kstatus: "done", helm3: "done"},
+		"JobNew":       {reason: "The Job has not started.", target: job + `{}}`, kstatus: "waiting", helm3: "waiting", argoCD: "Progressing"},
+		"JobRuns":      {reason: "kstatus does not wait for the end of a Job, and Helm 3 does.", target: job + `{active: 1, ready: 1, startTime: "2026-08-01T12:00:00Z"}}`, kstatus: "done", helm3: "waiting", argoCD: "Progressing"},
+		"JobComplete":  {reason: "The Job has succeeded.", target: job + `{succeeded: 1, startTime: "2026-08-01T12:00:00Z", completionTime: "2026-08-01T12:01:00Z", conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True"}]}}`, kstatus: "done", helm3: "done", argoCD: "Healthy"},
+		"JobFailed":    {reason: "The Job has failed.", target: job + `{failed: 2, startTime: "2026-08-01T12:00:00Z", conditions: [{type: FailureTarget, status: "True"}, {type: Failed, status: "True"}]}}`, kstatus: "failed", helm3: "failed", argoCD: "Degraded"},
+		"JobSuspended": {reason: "The Job has not started.", target: job + `{conditions: [{type: Suspended, status: "True"}]}}`, kstatus: "waiting", helm3: "waiting", argoCD: "Suspended"},
+		"PodPending":   {reason: "The Pod has no node on the target.", target: pod + `{phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}}`, kstatus: "failed", helm3: "waiting", argoCD: "Progressing"},
+		"PodRuns":      {reason: "The Pod is not ready.", target: pod + `{phase: Running, conditions: [{type: Ready, status: "False"}]}}`, kstatus: "waiting", helm3: "waiting", argoCD: "Progressing"},
+		"PodReady":     {reason: "The Pod is ready. Argo CD waits for its end, because of restartPolicy.", target: pod + `{phase: Running, conditions: [{type: Ready, status: "True"}]}}`, kstatus: "done", helm3: "done", argoCD: "Progressing"},
+		"PodCrashes":   {reason: "The Pod will not become ready.", target: pod + `{phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: test, state: {waiting: {reason: CrashLoopBackOff}}}]}}`, kstatus: "failed", helm3: "waiting", argoCD: "Progressing"},
+		"PodSucceeded": {reason: "The Pod has ended.", target: pod + `{phase: Succeeded, conditions: [{type: Ready, status: "False", reason: PodCompleted}]}}`, kstatus: "done", helm3: "waiting", argoCD: "Healthy"},
+		"PodFailed":    {reason: "kstatus takes the end of a Pod for done.", target: pod + `{phase: Failed}}`, kstatus: "done", helm3: "waiting", argoCD: "Degraded"},
+		"CronJob":      {reason: "A CronJob is always ready.", target: cron + `{lastScheduleTime: "2026-08-01T12:00:00Z", active: [{name: backup-1}]}}`, kstatus: "done", helm3: "done", argoCD: "Healthy"},
 	} {
 		for suffix, problems := range map[string][]metav1.Condition{"": nil, "Away": away} {
 			t.Run(name+suffix, func(t *testing.T) {
@@ -57,14 +57,15 @@ func TestOnce(t *testing.T) {
 				}
 				status, _, _ := unstructured.NestedMap(target.Object, "status")
 				hub.Object["status"] = kindOf(t, hub).Reflect(hub, kinds.Observation{Status: status, Problems: problems})
-				type results struct{ Kstatus, Helm3 outcome }
-				onTarget := results{kstatus(t, target), helm3(t, target, nil)}
-				onHub := results{kstatus(t, hub), helm3(t, hub, nil)}
+				onTarget, onHub := check(t, target), check(t, hub)
+				if name == "CronJob" { // suspended on the hub
+					onTarget.ArgoCD.Message = "CronJob is Suspended"
+				}
 				if diff := cmp.Diff(onTarget, onHub); diff != "" {
 					t.Errorf("%s (-target +hub):\n%s", tc.reason, diff)
 				}
-				if onHub.Kstatus.State != tc.kstatus || onHub.Helm3.State != tc.helm3 {
-					t.Errorf("%s got kstatus %v, Helm 3 %v", tc.reason, onHub.Kstatus, onHub.Helm3)
+				if onHub.Kstatus.State != tc.kstatus || onHub.Helm3.State != tc.helm3 || onHub.ArgoCD.State != tc.argoCD {
+					t.Errorf("%s got kstatus %v, Helm 3 %v, Argo CD %v", tc.reason, onHub.Kstatus, onHub.Helm3, onHub.ArgoCD)
 				}
 			})
 		}

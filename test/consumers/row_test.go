@@ -44,6 +44,7 @@ type row struct {
 	odd bool
 
 	kubectl, kstatus, helm3 outcome
+	argoCD                  string // the health
 }
 
 // observedObject is one observation of the object on its target.
@@ -158,9 +159,10 @@ func (r row) shadows(t *testing.T) []appsv1.ReplicaSet {
 	for i := range out {
 		objects = append(objects, &out[i])
 	}
-	status := r.observation(t).Status
-	if status == nil {
-		return out // Portico writes these statuses after the first status of the target
+	observation := r.observation(t)
+	status := observation.Status
+	if status == nil || observation.HubGeneration < deployment.Generation {
+		return out // Portico writes these statuses when the target has observed the generation
 	}
 	var remote appsv1.DeploymentStatus
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &remote); err != nil {
