@@ -25,6 +25,15 @@ spec:
 `)
 }
 
+// endBarePod ends a Pod on the target as a kubelet does when its containers succeed.
+func endBarePod(namespace, pod string) {
+	GinkgoHelper()
+	Eventually(func() string { return get(dev, namespace, pod, ".status.phase") }).Should(Equal("Running"))
+	container := get(dev, namespace, pod, ".spec.containers[0].name")
+	kubectl(dev, "-n", namespace, "patch", pod, "--subresource=status", "--type=merge", "-p",
+		`{"status":{"phase":"Succeeded","containerStatuses":[{"name":"`+container+`","image":"smoke","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":0}}}]}}`)
+}
+
 var _ = Describe("A labelled Pod without a controller", func() {
 	It("runs on the target, and shows its status", func() {
 		namespace := newNamespace(dev)
@@ -63,8 +72,7 @@ var _ = Describe("A labelled Pod without a controller", func() {
 		Expect(r.failed).NotTo(HaveOccurred(), r.err)
 		pod := strings.TrimSpace(r.out)
 		kubectl(hub, "-n", namespace, "wait", "--for=condition=Ready", pod, "--timeout=60s")
-		kubectl(dev, "-n", namespace, "patch", pod, "--subresource=status", "--type=merge", "-p",
-			`{"status":{"phase":"Succeeded","containerStatuses":[{"name":"load","image":"smoke","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":0}}}]}}`)
+		endBarePod(namespace, pod)
 		kubectl(hub, "-n", namespace, "wait", "--for=jsonpath={.status.phase}=Succeeded", pod, "--timeout=60s")
 		kubectl(dev, "-n", namespace, "delete", pod)
 		Eventually(func() string {

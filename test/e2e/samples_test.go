@@ -8,10 +8,7 @@ import (
 var _ = DescribeTable("A whole application, unchanged, runs on a target",
 	func(sample string, deployments int, loadBalancer string) {
 		namespace := newNamespace(dev)
-		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/schedule=remote")
-		Eventually(func() string { // the API server sees the label
-			return run(hub, "", "-n", namespace, "create", "deployment", "new", "--image=nginx:1", "--dry-run=server", "-o", "jsonpath={.metadata.labels}").out
-		}).Should(ContainSubstring("workload.crossplane.io/schedule"))
+		optIn(namespace)
 		file := "../../config/samples/" + sample + ".yaml"
 		kubectl(hub, "-n", namespace, "apply", "-f", file)
 		kubectl(hub, "-n", namespace, "wait", "deployment", "--all", "--for=condition=Available", "--timeout=120s")
