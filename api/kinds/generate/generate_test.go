@@ -33,6 +33,7 @@ func TestGenerated(t *testing.T) {
 // TestRegionsAreUsed finds regions that no file has.
 func TestRegionsAreUsed(t *testing.T) {
 	unused := regions(kinds.All)
+	unused[diffRegion] = ""
 	for _, path := range files {
 		data, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {

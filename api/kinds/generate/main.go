@@ -24,6 +24,7 @@ var files = []string{
 	"config/webhook/mutating.yaml",
 	"config/webhook/schedule_label_has_an_effect.yaml",
 	"config/webhook/validating.yaml",
+	"docs/contributing.md",
 	"docs/workloads.md",
 }
 
@@ -57,12 +58,17 @@ func generate(root string) error {
 // render returns the new content of each generated file.
 func render(root string, all []kinds.Kind) (map[string]string, error) {
 	outputs := map[string]string{markersFile: markers(all)}
+	regions := regions(all)
+	var err error
+	if regions[diffRegion], err = diff(root, kinds.PodDisruptionBudget{}); err != nil {
+		return nil, err
+	}
 	for _, path := range files {
 		data, err := os.ReadFile(filepath.Join(root, path)) //nolint:gosec // a file of the repository
 		if err != nil {
 			return nil, err
 		}
-		if outputs[path], err = replaceRegions(string(data), regions(all)); err != nil {
+		if outputs[path], err = replaceRegions(string(data), regions); err != nil {
 			return nil, fmt.Errorf("generating %s: %w", path, err)
 		}
 	}
