@@ -130,8 +130,8 @@ func withoutData(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// validateReadiness returns the errors of the compiler for an expression.
-func validateReadiness(expression string, path *field.Path) field.ErrorList {
+// ValidateReadiness returns the errors of the compiler for an expression.
+func ValidateReadiness(expression string, path *field.Path) field.ErrorList {
 	if expression == "" {
 		return nil
 	}

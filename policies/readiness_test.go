@@ -160,7 +160,7 @@ func TestProblemsOfReadiness(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, problem := range validateReadiness(tc.expression, path) {
+			for _, problem := range ValidateReadiness(tc.expression, path) {
 				if problem.Field != "spec.readiness" {
 					t.Errorf("the problem is said to be of %s", problem.Field)
 				}

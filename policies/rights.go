@@ -186,7 +186,7 @@ func rightsForPorticoMetadata(object, old metav1.Object, kind schema.GroupVersio
 
 func isNative(owner metav1.OwnerReference) bool {
 	gk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
-	return isShareable(gk) || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersionKind().GroupKind() == gk })
+	return isShareable(gk) || kinds.IsRegistered(gk)
 }
 
 // uniqueRights returns each right once.

@@ -41,7 +41,7 @@ func ValidateTemplates(app *v1alpha2.KubernetesApplication) []field.ErrorList {
 
 		remote, malformed := decodeTemplate(template.Spec.Template, path.Child("spec", "template"))
 		errs = append(errs, malformed...)
-		errs = append(errs, validateReadiness(template.Spec.Readiness, path.Child("spec", "readiness"))...)
+		errs = append(errs, ValidateReadiness(template.Spec.Readiness, path.Child("spec", "readiness"))...)
 		if remote != nil {
 			key := remoteObjectKey(remote)
 			if other, taken := remotes[key]; taken {

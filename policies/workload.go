@@ -69,7 +69,7 @@ func validateResourceSpec(resource *v1alpha1.KubernetesApplicationResource) (*un
 	errs := validateSelector(resource.Spec.TargetSelector, spec.Child("targetSelector"))
 	_, malformed := TolerationsOf(resource, &metav1.ObjectMeta{})
 	errs = append(errs, malformed...)
-	errs = append(errs, validateReadiness(resource.Spec.Readiness, spec.Child("readiness"))...)
+	errs = append(errs, ValidateReadiness(resource.Spec.Readiness, spec.Child("readiness"))...)
 	errs = append(errs, validateOwnershipAnnotations(resource.Annotations, annotationsPath)...)
 	errs = append(errs, validateReleaseAnnotation(resource)...)
 	_, malformed = DriftPolicyOf(resource, &metav1.ObjectMeta{})

@@ -35,6 +35,7 @@ var subjects = map[string]testRequest{
 	InUsePath:         {path: InUsePath, operation: admissionv1.Delete, old: usedTarget},
 	InUseSecretPath:   {path: InUseSecretPath, operation: admissionv1.Delete, old: usedSecret},
 	NamespacePath:     {path: NamespacePath, operation: admissionv1.Delete, old: `{apiVersion: workload.crossplane.io/v1alpha2, kind: KubernetesApplication, metadata: {name: shop}}`},
+	KindPath:          {path: KindPath, object: "{apiVersion: workload.crossplane.io/v1alpha1, kind: PropagationKind, metadata: {name: lake.example.org}, spec: {group: example.org, kind: Lake}}"},
 	PolicyPath:        {path: PolicyPath, object: "{apiVersion: policy.workload.crossplane.io/v1alpha1, kind: Policy, metadata: {name: p}, spec: {type: Scheduling}}"},
 }
 

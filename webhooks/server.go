@@ -33,10 +33,11 @@ const (
 	InUseSecretPath   = "/validate/in-use-secret"
 	NamespacePath     = "/validate/namespace-in-use"
 	PolicyPath        = "/validate/policy"
+	KindPath          = "/validate/kind"
 )
 
 // Paths are the paths of all admission webhooks.
-var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath, ClaimPath, InUsePath, InUseSecretPath, NamespacePath, PolicyPath}
+var Paths = []string{HoldPath, HoldNamespacePath, PinPath, ShieldPath, NativePath, WorkloadPath, ConnectionPath, ClaimPath, InUsePath, InUseSecretPath, NamespacePath, PolicyPath, KindPath}
 
 // Options of the webhooks.
 type Options struct {
@@ -104,7 +105,7 @@ func Register(server webhook.Server, o Options) {
 		HoldNamespacePath: {hold(o.Identity, true), deny},
 		PinPath:           {pin, deny},
 		ShieldPath:        {shield(o.Identity), allow},
-		NativePath:        {waitForPolicies(o.Policies, validateNative(o)), deny},
+		NativePath:        {waitForPolicies(o.Policies, warnOfLabel(validateNative(o))), deny},
 		WorkloadPath:      {waitForPolicies(o.Policies, validateWorkload(o, connections)), deny},
 		ConnectionPath:    {connections.validateSecret, allow},
 		ClaimPath:         {waitForPolicies(o.Policies, validateClaim(o)), deny},
@@ -112,6 +113,7 @@ func Register(server webhook.Server, o Options) {
 		InUseSecretPath:   {inUse(o), allow},
 		NamespacePath:     {namespaceInUse(o), allow},
 		PolicyPath:        {waitForPolicies(o.Policies, validatePolicy(o)), deny},
+		KindPath:          {validateKind(o), deny},
 	} {
 		served := withDeadline(&admission.Webhook{Handler: failureHandler{path: path, handle: hook.handle, failurePolicy: hook.failurePolicy}})
 		server.Register(path, authenticated(o.Authenticate, traced(path, served)))

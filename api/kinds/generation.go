@@ -46,8 +46,9 @@ func EqualExceptGeneration(a, b []byte) bool {
 // was projected last.
 func ObservedHubGeneration(resource, template metav1.Object, remote *unstructured.Unstructured) int64 {
 	stamp := HubGeneration(remote)
-	observed, reports, _ := unstructured.NestedInt64(remote.Object, "status", "observedGeneration")
-	if k, ok := For(remote.GroupVersionKind()); ok {
+	status, _, _ := unstructured.NestedMap(remote.Object, "status")
+	observed, reports := newestObservedGeneration(status)
+	if k, ok := For(remote.GroupVersionKind()); ok && !isCustom(k) {
 		reports = k.reportsObservedGeneration()
 	}
 	switch {

@@ -99,12 +99,15 @@ var All = []Kind{
 }
 
 // For returns the kind of a native object, and false for a kind that is not in the
-// registry.
+// registry. A kind that a PropagationKind added is found in any version.
 func For(gvk schema.GroupVersionKind) (Kind, bool) {
 	for _, k := range All {
 		if k.GroupVersionKind() == gvk {
 			return k, true
 		}
+	}
+	if c, known := customFor(gvk); known {
+		return c, true
 	}
 	return nil, false
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
@@ -66,7 +67,17 @@ func projectMetadata(template *unstructured.Unstructured, native metav1.Object) 
 	return annotations
 }
 
-// ResourceName names the KubernetesApplicationResource of a native object:
+// ResourceNameOf names the KubernetesApplicationResource of a native object by its group
+// and kind. The name of a custom kind has the group, because the kinds of two groups may
+// have the same name.
+func ResourceNameOf(kind schema.GroupKind, name string) string {
+	if IsBuiltInGroup(kind.Group) {
+		return ResourceName(kind.Kind, name)
+	}
+	return ResourceName(kind.String(), name)
+}
+
+// ResourceName names the KubernetesApplicationResource of an object of a built-in kind:
 // "<object>-<kind in lower case>". The kind has no dash, so no two objects share a name.
 // A name that would be too long is cut, and gets a hash.
 func ResourceName(kind, name string) string {

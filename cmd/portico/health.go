@@ -11,7 +11,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/portico-io/portico/controllers/policy"
 	"github.com/portico-io/portico/webhooks/serving"
 )
 
@@ -32,14 +31,15 @@ func gracefulContext(stop context.Context, delay time.Duration) (context.Context
 }
 
 // addChecks adds /healthz and /readyz. A replica is ready when its certificate is
-// trusted, its caches are synced, its policies are loaded, and it is not shutting down.
-func addChecks(mgr ctrl.Manager, certificates serving.Source, policies *policy.Loader, draining *atomic.Bool) error {
+// trusted, its caches are synced, its policies and kinds are loaded, and it is not shutting down.
+func addChecks(mgr ctrl.Manager, certificates serving.Source, s *shared, draining *atomic.Bool) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding a health check: %w", err)
 	}
 	for name, check := range map[string]healthz.Checker{
 		"certificate": certificates.Ready,
-		"policies":    policies.Ready,
+		"policies":    s.loader.Ready,
+		"kinds":       s.kinds.Ready,
 		"webhooks":    mgr.GetWebhookServer().StartedChecker(),
 		"caches": func(req *http.Request) error {
 			ctx, cancel := context.WithTimeout(req.Context(), time.Second)

@@ -38,6 +38,7 @@ import (
 	"github.com/portico-io/portico/controllers/optin"
 	"github.com/portico-io/portico/controllers/policy"
 	"github.com/portico-io/portico/controllers/propagation"
+	"github.com/portico-io/portico/controllers/propagationkind"
 	"github.com/portico-io/portico/controllers/scheduler"
 	"github.com/portico-io/portico/controllers/target"
 	"github.com/portico-io/portico/controllers/targetprotection"
@@ -95,7 +96,7 @@ func run(_ context.Context, o *Options) error {
 	if err := addControllers(ctx, mgr, s, o); err != nil {
 		return err
 	}
-	if err := addChecks(mgr, certificates, s.loader, stopping); err != nil {
+	if err := addChecks(mgr, certificates, s, stopping); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -179,6 +180,7 @@ type shared struct {
 	loader        *policy.Loader
 	load          *targetselection.Load
 	loadSynced    *scheduler.LoadSynced
+	kinds         *propagationkind.Registry
 	allowDefaults policies.AllowDefaults
 }
 
@@ -197,7 +199,10 @@ func newShared(ctx context.Context, mgr ctrl.Manager, hub *hub, o *Options) (*sh
 	if s.loader, err = policy.NewLoader(mgr, s.engine, s.evaluator); err != nil {
 		return nil, err
 	}
-	s.loadSynced, err = scheduler.WatchLoad(ctx, mgr.GetCache(), s.load)
+	if s.loadSynced, err = scheduler.WatchLoad(ctx, mgr.GetCache(), s.load); err != nil {
+		return nil, err
+	}
+	s.kinds, err = propagationkind.NewRegistry(mgr)
 	return s, err
 }
 
@@ -330,7 +335,7 @@ func stripAccount(object any) (any, error) {
 func addCaches(ctx context.Context, mgr ctrl.Manager) error {
 	namespaces := &metav1.PartialObjectMetadata{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	objects := []client.Object{namespaces, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &v1alpha1.KubernetesTarget{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
+	objects := []client.Object{namespaces, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &v1alpha1.KubernetesTarget{}, &v1alpha1.PropagationKind{}, &v1alpha1.KubernetesApplicationResource{}, &v1alpha2.KubernetesApplication{}}
 	for _, kind := range kinds.All {
 		objects = append(objects, kinds.CachedObject(kind))
 	}
@@ -407,6 +412,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, s *shared, o *Options
 		"policy":           func() error { return policy.SetupWithManager(mgr, s.loader, o.Namespace) },
 		"opt-in": func() error {
 			return optin.SetupWithManager(mgr, optin.Options{Portico: o.Namespace, Resync: o.ResyncPeriod})
+		},
+		"kind": func() error {
+			return propagationkind.SetupWithManager(ctx, mgr, nativestatus.SetupKind, func(mgr ctrl.Manager, kind kinds.Kind) error {
+				return intake.SetupKind(mgr, kind, s.evaluator, s.load)
+			})
 		},
 		"dependencies": func() error { return dependencies.SetupWithManager(mgr) },
 		"status":       func() error { return nativestatus.SetupWithManager(mgr) },

@@ -95,11 +95,19 @@ func newController(hub client.Client, live client.Reader, kind kinds.Kind, recor
 // policies for objects, and load has the number of resources on each target.
 func SetupWithManager(mgr ctrl.Manager, evaluator *decisions.Evaluator, load *targetselection.Load) error {
 	for _, kind := range kinds.All {
-		c := newController(mgr.GetClient(), mgr.GetAPIReader(), kind, mgr.GetEventRecorder("portico"))
-		c.evaluator, c.load = evaluator, load
-		if err := c.setup(mgr); err != nil {
-			return fmt.Errorf("adding the intake controller of %s: %w", kind.Resource(), err)
+		if err := SetupKind(mgr, kind, evaluator, load); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// SetupKind adds a controller for one kind.
+func SetupKind(mgr ctrl.Manager, kind kinds.Kind, evaluator *decisions.Evaluator, load *targetselection.Load) error {
+	c := newController(mgr.GetClient(), mgr.GetAPIReader(), kind, mgr.GetEventRecorder("portico"))
+	c.evaluator, c.load = evaluator, load
+	if err := c.setup(mgr); err != nil {
+		return fmt.Errorf("adding the intake controller of %s: %w", kind.Resource(), err)
 	}
 	return nil
 }
@@ -160,7 +168,7 @@ func (s *scope) LogValues() []any {
 
 // resourceKey returns the key of a native object's resource.
 func resourceKey(native client.Object) client.ObjectKey {
-	return client.ObjectKey{Namespace: native.GetNamespace(), Name: kinds.ResourceName(native.GetObjectKind().GroupVersionKind().Kind, native.GetName())}
+	return client.ObjectKey{Namespace: native.GetNamespace(), Name: kinds.ResourceNameOf(native.GetObjectKind().GroupVersionKind().GroupKind(), native.GetName())}
 }
 
 // Reconcile takes in one object, or returns it to the hub. The cache holds only

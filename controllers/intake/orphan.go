@@ -20,7 +20,7 @@ func (c *Controller) removeOwner(ctx context.Context, key types.NamespacedName) 
 		return nil
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{}
-	resourceKey := client.ObjectKey{Namespace: key.Namespace, Name: kinds.ResourceName(c.kind.GroupVersionKind().Kind, key.Name)}
+	resourceKey := client.ObjectKey{Namespace: key.Namespace, Name: kinds.ResourceNameOf(c.kind.GroupVersionKind().GroupKind(), key.Name)}
 	if err := c.hub.Get(ctx, resourceKey, resource); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading resource %s: %w", resourceKey, err)
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/portico-io/portico/api/kinds"
@@ -36,7 +37,7 @@ func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 		return nil, err
 	}
 	observe, _ := policies.ObservePolicyOf(native)
-	name := kinds.ResourceName(native.GetKind(), native.GetName())
+	name := kinds.ResourceNameOf(native.GroupVersionKind().GroupKind(), native.GetName())
 	var previous *unstructured.Unstructured
 	if current != nil {
 		previous = policies.TemplateObject(current.Spec.Template)
@@ -56,7 +57,7 @@ func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 			},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(native, kind.GroupVersionKind())},
 		},
-		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}, Dependencies: needed, Observe: observe},
+		Spec: v1alpha1.KubernetesApplicationResourceSpec{Template: runtime.RawExtension{Raw: raw}, Dependencies: needed, Readiness: kinds.ReadinessOf(kind), Observe: observe},
 	}
 	for _, key := range propagatedAnnotations {
 		if value, ok := native.GetAnnotations()[key]; ok {
@@ -92,6 +93,9 @@ func updateResource(current, desired *v1alpha1.KubernetesApplicationResource) {
 		}
 	}
 	current.Spec.Observe = desired.Spec.Observe
+	if owner := metav1.GetControllerOfNoCopy(desired); owner != nil && !kinds.IsBuiltInGroup(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group) {
+		current.Spec.Readiness = desired.Spec.Readiness
+	}
 	if !equality.Semantic.DeepEqual(current.Spec.Dependencies, desired.Spec.Dependencies) {
 		current.Spec.Dependencies = desired.Spec.Dependencies
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -101,7 +102,7 @@ func (c *Controller) nativesOf(resources []v1alpha1.KubernetesApplicationResourc
 	var out []reconcile.Request
 	for i := range resources {
 		owner := metav1.GetControllerOf(&resources[i])
-		if owner != nil && owner.Kind == c.kind.GroupVersionKind().Kind {
+		if owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == c.kind.GroupVersionKind().GroupKind() {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: resources[i].Namespace, Name: owner.Name}})
 		}
 	}

@@ -64,26 +64,34 @@ func New(hub client.Client, kind kinds.Kind, recorder events.Recorder) *Controll
 // SetupWithManager adds a controller for every kind that has a status.
 func SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range kinds.All {
-		if !kind.Properties().HasStatus {
-			continue
+		if err := SetupKind(mgr, kind); err != nil {
+			return err
 		}
-		c := New(mgr.GetClient(), kind, mgr.GetEventRecorder("portico"))
-		b := ctrl.NewControllerManagedBy(mgr).
-			Named("status-"+kind.Resource()).
-			WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles}).
-			For(kinds.New(kind), builder.WithPredicates(reconciler.Remote())).
-			Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.nativeOf))
-		switch kind {
-		case kinds.StatefulSet{}:
-			b = b.Watches(ControllerRevision(), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.StatefulSet{}, handler.OnlyControllerOwner()))
-		case kinds.HorizontalPodAutoscaler{}:
-			b = c.watchScaleTargets(b)
-		case kinds.Deployment{}:
-			b = b.Watches(kinds.New(kinds.ReplicaSet{}), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.Deployment{}, handler.OnlyControllerOwner()))
-		}
-		if err := b.Complete(reconciler.RetryOnConflict(c)); err != nil {
-			return fmt.Errorf("adding the status controller of %s: %w", kind.Resource(), err)
-		}
+	}
+	return nil
+}
+
+// SetupKind adds a controller for one kind, if the kind has a status.
+func SetupKind(mgr ctrl.Manager, kind kinds.Kind) error {
+	if !kind.Properties().HasStatus {
+		return nil
+	}
+	c := New(mgr.GetClient(), kind, mgr.GetEventRecorder("portico"))
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("status-"+kind.Resource()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles}).
+		For(kinds.New(kind), builder.WithPredicates(reconciler.Remote())).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.nativeOf))
+	switch kind {
+	case kinds.StatefulSet{}:
+		b = b.Watches(ControllerRevision(), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.StatefulSet{}, handler.OnlyControllerOwner()))
+	case kinds.HorizontalPodAutoscaler{}:
+		b = c.watchScaleTargets(b)
+	case kinds.Deployment{}:
+		b = b.Watches(kinds.New(kinds.ReplicaSet{}), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &appsv1.Deployment{}, handler.OnlyControllerOwner()))
+	}
+	if err := b.Complete(reconciler.RetryOnConflict(c)); err != nil {
+		return fmt.Errorf("adding the status controller of %s: %w", kind.Resource(), err)
 	}
 	return nil
 }
@@ -160,7 +168,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // the hub keeps its own status.
 func (c *Controller) getResource(ctx context.Context, s *scope) error {
 	resource := &v1alpha1.KubernetesApplicationResource{}
-	key := client.ObjectKey{Namespace: s.native.GetNamespace(), Name: kinds.ResourceName(s.native.GetKind(), s.native.GetName())}
+	key := client.ObjectKey{Namespace: s.native.GetNamespace(), Name: kinds.ResourceNameOf(s.native.GroupVersionKind().GroupKind(), s.native.GetName())}
 	found, err := reconciler.Find(ctx, c.hub, key, resource)
 	switch {
 	case err != nil:

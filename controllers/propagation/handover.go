@@ -103,7 +103,7 @@ func wantsResource(owner client.Object, resource *v1alpha1.KubernetesApplication
 		if policies.IsSharedDependency(resource) {
 			return kinds.IsNameOfDependency(name, o.GetKind(), o.GetName())
 		}
-		return kinds.IsRemote(o) && kinds.ResourceName(o.GetKind(), o.GetName()) == name
+		return kinds.IsRemote(o) && kinds.ResourceNameOf(o.GroupVersionKind().GroupKind(), o.GetName()) == name
 	case *v1alpha2.KubernetesApplication:
 		return slices.ContainsFunc(o.Spec.ResourceTemplates, func(t v1alpha2.ResourceTemplate) bool { return t.Metadata.Name == name })
 	}

@@ -310,7 +310,11 @@ func TestSamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sample := range samples {
+	ofKinds, err := filepath.Glob(filepath.Join(apiserver.Root(t), "config", "samples", "kinds", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sample := range append(samples, ofKinds...) {
 		data, err := os.ReadFile(sample)
 		if err != nil {
 			t.Fatal(err)

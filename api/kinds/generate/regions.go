@@ -28,6 +28,8 @@ func regions(all []kinds.Kind) map[string]string {
 		"rights to write kinds that are sent":      roleRules(all, false, "get, create, patch, delete"),
 		"kinds that are sent without a controller": withoutController(selectKinds(all, func(p kinds.Properties) bool { return p.WithoutController })),
 		"kinds that are denied Pods":               eventKinds(selectKinds(all, func(p kinds.Properties) bool { return p.DeniesPods })),
+		"groups of custom kinds":                   ofCustomKind,
+		"groups that are not of custom kinds":      notOfCustomKind,
 		"table of kinds":                           table(all),
 	}
 }
@@ -183,4 +185,20 @@ func plural(kind string) string {
 		return strings.TrimSuffix(kind, "y") + "ies"
 	}
 	return kind + "s"
+}
+
+// customGroup is the condition in CEL that a request is for a group of custom kinds.
+var customGroup = fmt.Sprintf("request.resource.group.contains(\".\") &&\n    !(request.resource.group in [%s])", quoted(kinds.NotCustomGroups()))
+
+var ofCustomKind = "- name: of-a-custom-kind\n  expression: >-\n    " + customGroup + "\n"
+
+// notOfCustomKind also matches cluster-scoped objects.
+var notOfCustomKind = "- name: not-of-a-custom-kind-with-namespaces\n  expression: >-\n    !(" + customGroup + ") ||\n    request.?namespace.orValue(\"\") == \"\"\n"
+
+func quoted(list []string) string {
+	out := make([]string, len(list))
+	for i, text := range list {
+		out[i] = strconv.Quote(text)
+	}
+	return strings.Join(out, ", ")
 }

@@ -1,6 +1,6 @@
-// Package v1alpha1 holds the KubernetesApplicationResource, the KubernetesTarget and
-// the KubernetesApplication as in S0, and the names that Portico uses in its API
-// (wellknown.go).
+// Package v1alpha1 holds the KubernetesApplicationResource, the KubernetesTarget, the
+// PropagationKind and the KubernetesApplication as in S0, and the names that Portico uses
+// in its API (wellknown.go).
 //
 // +kubebuilder:object:generate=true
 // +groupName=workload.crossplane.io
@@ -21,6 +21,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&KubernetesApplication{}, &KubernetesApplicationList{},
 		&KubernetesApplicationResource{}, &KubernetesApplicationResourceList{},
 		&KubernetesTarget{}, &KubernetesTargetList{},
+		&PropagationKind{}, &PropagationKindList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

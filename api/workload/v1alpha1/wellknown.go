@@ -262,6 +262,7 @@ const (
 	ClaimManager       = "portico-claim"
 	OptInManager       = "portico-opt-in"
 	DependencyManager  = "portico-dependencies"
+	KindManager        = "portico-kinds"
 )
 
 // Keys of a connection Secret (S1, S3). If there is a kubeconfig, the other keys are
@@ -451,6 +452,19 @@ const (
 	// ReasonNoLease says that the connection has no right to the Lease, or the namespace
 	// of the Lease does not exist.
 	ReasonNoLease = "NoLease"
+
+	// ReasonServed says that objects of the kind of a PropagationKind are sent.
+	ReasonServed = "Served"
+	// ReasonKindMissing says that the hub does not have the kind of a PropagationKind.
+	ReasonKindMissing = "KindMissing"
+	// ReasonKindClusterScoped says that the kind of a PropagationKind has no namespaces.
+	ReasonKindClusterScoped = "KindClusterScoped"
+	// ReasonRoleMissing says that Portico has no rights to the kind of a PropagationKind.
+	// The message has the rule that grants them.
+	ReasonRoleMissing = "RoleMissing"
+	// ReasonInvalidKind says that a field of a PropagationKind is malformed. Admission
+	// refuses it, and may have been unavailable.
+	ReasonInvalidKind = "InvalidKind"
 
 	// ReasonCredentialCurrent says that the credential of the target is valid.
 	ReasonCredentialCurrent = "CredentialCurrent"
