@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/groups"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies/propagationkinds"
 )
@@ -46,7 +47,7 @@ func validateKind(o Options) handler {
 // no PropagationKind names. It calls next for every other request.
 func warnOfLabel(next handler) handler {
 	return func(ctx context.Context, req admission.Request) (admission.Response, error) {
-		if _, known := kinds.For(gvk(req)); known || kinds.IsBuiltInGroup(req.Kind.Group) || subresource(req) {
+		if _, known := kinds.For(gvk(req)); known || groups.IsBuiltIn(req.Kind.Group) || subresource(req) {
 			return next(ctx, req)
 		}
 		object, old, err := decodeObjects(req)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-io/portico/api/kinds/fields"
-	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/api/kinds/observed"
 )
 
 // Custom is a kind that a PropagationKind adds to the registry. The hub runs what its own
@@ -76,52 +76,12 @@ func (c *Custom) Reflect(native *unstructured.Unstructured, seen Observation) ma
 			}
 		}
 	}
-	if newest, reported := newestObservedGeneration(seen.Status); reported {
-		observed := min(seen.HubGeneration, native.GetGeneration())
-		setObservedGenerations(status, func(generation int64) int64 { return max(0, observed-(newest-generation)) })
+	if newest, reported := observed.Newest(seen.Status); reported {
+		onHub := min(seen.HubGeneration, native.GetGeneration())
+		observed.Replace(status, func(generation int64) int64 { return max(0, onHub-(newest-generation)) })
 	}
 	appendProblems(status, seen.Problems)
 	return status
-}
-
-// observedGeneration is the field in which controllers report a generation: in the status,
-// or in each condition.
-const observedGeneration = "observedGeneration"
-
-// newestObservedGeneration returns the generation that a status reports, or else the highest
-// one in it: a condition that did not change may keep an older one.
-func newestObservedGeneration(status map[string]any) (newest int64, reported bool) {
-	if own, found, _ := unstructured.NestedInt64(status, observedGeneration); found {
-		return own, true
-	}
-	setObservedGenerations(status, func(generation int64) int64 {
-		newest, reported = max(newest, generation), true
-		return generation
-	})
-	return newest, reported
-}
-
-// setObservedGenerations replaces each generation in a value. It removes a generation of 0.
-func setObservedGenerations(value any, replace func(int64) int64) {
-	switch v := value.(type) {
-	case []any:
-		for _, item := range v {
-			setObservedGenerations(item, replace)
-		}
-	case map[string]any:
-		for key, item := range v {
-			generation, ok := item.(int64)
-			if key != observedGeneration || !ok {
-				setObservedGenerations(item, replace)
-				continue
-			}
-			if now := replace(generation); now > 0 {
-				v[key] = now
-			} else {
-				delete(v, key)
-			}
-		}
-	}
 }
 
 // custom has the kinds of the PropagationKinds. A snapshot is never changed.
@@ -184,27 +144,3 @@ func IsRegistered(kind schema.GroupKind) bool {
 	}
 	return slices.ContainsFunc(All, func(k Kind) bool { return k.GroupVersionKind().GroupKind() == kind })
 }
-
-// builtInGroups are the groups of Kubernetes whose names have a dot.
-var builtInGroups = []string{
-	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
-	"authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "custom.metrics.k8s.io", "discovery.k8s.io",
-	"events.k8s.io", "external.metrics.k8s.io", "flowcontrol.apiserver.k8s.io", "imagepolicy.k8s.io",
-	"internal.apiserver.k8s.io", "metrics.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io",
-	"resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
-}
-
-// IsBuiltInGroup tells whether a group is one of Kubernetes itself. The other groups are
-// those of CustomResourceDefinitions and of additional API servers.
-func IsBuiltInGroup(group string) bool {
-	return !strings.Contains(group, ".") || slices.Contains(builtInGroups, group)
-}
-
-// porticoGroups are the groups of Portico's own kinds, which remain on the hub.
-var porticoGroups = []string{v1alpha1.Group, "policy." + v1alpha1.Group, "kubernetes.crossplane.io", "compute.crossplane.io"}
-
-// IsPorticoGroup tells whether a group is one of Portico's own kinds.
-func IsPorticoGroup(group string) bool { return slices.Contains(porticoGroups, group) }
-
-// NotCustomGroups returns the groups with a dot in which no PropagationKind may name a kind.
-func NotCustomGroups() []string { return slices.Concat(builtInGroups, porticoGroups) }

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
@@ -164,20 +163,6 @@ func TestCustomObservedGeneration(t *testing.T) {
 				t.Errorf("%s Got %d, want %d", tc.reason, got, tc.want)
 			}
 		})
-	}
-}
-
-// TestBuiltInGroups compares the groups with those that client-go knows.
-func TestBuiltInGroups(t *testing.T) {
-	for _, version := range clientgoscheme.Scheme.PrioritizedVersionsAllGroups() {
-		if !IsBuiltInGroup(version.Group) {
-			t.Errorf("%s is a group of Kubernetes", version.Group)
-		}
-	}
-	for _, group := range []string{"gateway.networking.k8s.io", "autoscaling.k8s.io", "cert-manager.io", "monitoring.coreos.com"} {
-		if IsBuiltInGroup(group) {
-			t.Errorf("%s is no group of Kubernetes itself", group)
-		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/portico-io/portico/api/kinds/observed"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -47,12 +48,12 @@ func EqualExceptGeneration(a, b []byte) bool {
 func ObservedHubGeneration(resource, template metav1.Object, remote *unstructured.Unstructured) int64 {
 	stamp := HubGeneration(remote)
 	status, _, _ := unstructured.NestedMap(remote.Object, "status")
-	observed, reports := newestObservedGeneration(status)
+	newest, reports := observed.Newest(status)
 	if k, ok := For(remote.GroupVersionKind()); ok && !isCustom(k) {
 		reports = k.reportsObservedGeneration()
 	}
 	switch {
-	case reports && observed < remote.GetGeneration():
+	case reports && newest < remote.GetGeneration():
 		return 0
 	case stamp != 0 && stamp == HubGeneration(template):
 		return max(stamp, HubGeneration(resource))

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/portico-io/portico/api/kinds/groups"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -71,7 +72,7 @@ func projectMetadata(template *unstructured.Unstructured, native metav1.Object) 
 // and kind. The name of a custom kind has the group, because the kinds of two groups may
 // have the same name.
 func ResourceNameOf(kind schema.GroupKind, name string) string {
-	if IsBuiltInGroup(kind.Group) {
+	if groups.IsBuiltIn(kind.Group) {
 		return ResourceName(kind.Kind, name)
 	}
 	return ResourceName(kind.String(), name)

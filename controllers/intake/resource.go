@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/groups"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
 	"github.com/portico-io/portico/policies"
@@ -93,7 +94,7 @@ func updateResource(current, desired *v1alpha1.KubernetesApplicationResource) {
 		}
 	}
 	current.Spec.Observe = desired.Spec.Observe
-	if owner := metav1.GetControllerOfNoCopy(desired); owner != nil && !kinds.IsBuiltInGroup(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group) {
+	if owner := metav1.GetControllerOfNoCopy(desired); owner != nil && !groups.IsBuiltIn(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group) {
 		current.Spec.Readiness = desired.Spec.Readiness
 	}
 	if !equality.Semantic.DeepEqual(current.Spec.Dependencies, desired.Spec.Dependencies) {

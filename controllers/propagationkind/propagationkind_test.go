@@ -9,6 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/groups"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/controllers/reconciler/reconcilertest"
@@ -108,5 +110,19 @@ func TestReconcile(t *testing.T) {
 				t.Errorf("%s Got %s, want %s", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestBuiltInGroups compares the groups with those that client-go knows.
+func TestBuiltInGroups(t *testing.T) {
+	for _, version := range clientgoscheme.Scheme.PrioritizedVersionsAllGroups() {
+		if !groups.IsBuiltIn(version.Group) {
+			t.Errorf("%s is a group of Kubernetes", version.Group)
+		}
+	}
+	for _, group := range []string{"gateway.networking.k8s.io", "autoscaling.k8s.io", "cert-manager.io", "monitoring.coreos.com"} {
+		if groups.IsBuiltIn(group) {
+			t.Errorf("%s is no group of Kubernetes itself", group)
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/groups"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/policies"
 )
@@ -28,10 +29,10 @@ func Validate(kind *v1alpha1.PropagationKind) field.ErrorList {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	switch group := kind.Spec.Group; {
-	case kinds.IsBuiltInGroup(group):
+	case groups.IsBuiltIn(group):
 		errs = append(errs, field.Forbidden(spec.Child("group"), fmt.Sprintf(
 			"%q is a group of Kubernetes; kubectl portico kinds lists its kinds that are sent, and a KubernetesApplication sends objects of the others", group)))
-	case kinds.IsPorticoGroup(group):
+	case groups.IsPortico(group):
 		errs = append(errs, field.Forbidden(spec.Child("group"), fmt.Sprintf("%q is a group of Portico, whose objects remain on the hub", group)))
 	}
 	for i, path := range kind.Spec.StatusPaths {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/portico-io/portico/api/kinds"
+	"github.com/portico-io/portico/api/kinds/groups"
 )
 
 // regions returns the text of each region.
@@ -188,7 +189,7 @@ func plural(kind string) string {
 }
 
 // customGroup is the condition in CEL that a request is for a group of custom kinds.
-var customGroup = fmt.Sprintf("request.resource.group.contains(\".\") &&\n    !(request.resource.group in [%s])", quoted(kinds.NotCustomGroups()))
+var customGroup = fmt.Sprintf("request.resource.group.contains(\".\") &&\n    !(request.resource.group in [%s])", quoted(groups.NotCustom()))
 
 var ofCustomKind = "- name: of-a-custom-kind\n  expression: >-\n    " + customGroup + "\n"
 
