@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-io/portico/api/kinds/fields"
+	"github.com/portico-io/portico/api/kinds/jobstatus"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
 
@@ -106,3 +107,27 @@ func (Job) removeHubFields(template *unstructured.Unstructured, _ Intent) {
 }
 
 func (Job) reportsObservedGeneration() bool { return false }
+
+// Reflect implements Kind. The status is the target's, in one write, with the changes
+// that the API server requires.
+func (Job) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
+	current := statusWithoutProblems(native)
+	if jobstatus.IsFinished(current) {
+		return current
+	}
+	status := jobstatus.Next(native, current, seen.Status)
+	if !jobstatus.IsFinished(status) {
+		if seen.Status != nil {
+			atMost(status, "ready", "active")
+		}
+		appendProblems(status, seen.Problems)
+	}
+	return status
+}
+
+// Finish implements RunsOnce.
+func (Job) Finish(status map[string]any) (map[string]any, bool) { return jobstatus.Finish(status) }
+
+// Deleted implements RunsOnce. A Job that has not ended starts again, as every object that
+// is deleted on its target.
+func (Job) Deleted(map[string]any) (map[string]any, bool) { return nil, false }

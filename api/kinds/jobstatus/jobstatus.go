@@ -1,4 +1,10 @@
-package kinds
+// Package jobstatus computes the next status of a Job on the hub from the one on the target.
+//
+// For a Job with spec.managedBy the API server accepts only a status that a Job
+// controller could write next: counters do not fall, an end is decided once, and a
+// finished Job does not change. A Job that starts again, after a move between targets or
+// because somebody deleted it there, begins with a status that violates these rules.
+package jobstatus
 
 import (
 	"time"
@@ -10,33 +16,14 @@ import (
 	"github.com/portico-io/portico/api/kinds/fields"
 )
 
-// For a Job with spec.managedBy the API server accepts only a status that a Job
-// controller could write next: counters do not fall, an end is decided once, and a
-// finished Job does not change. A Job that starts again, after a move between targets or
-// because somebody deleted it there, begins with a status that violates these rules.
-
-// Reflect implements Kind. The status is the target's, in one write, with the changes
-// that the API server requires.
-func (Job) Reflect(native *unstructured.Unstructured, seen Observation) map[string]any {
-	current := statusWithoutProblems(native)
-	if isFinishedJob(current) {
-		return current
-	}
-	status := nextJobStatus(native, current, seen.Status)
-	if !isFinishedJob(status) {
-		appendProblems(status, seen.Problems)
-	}
-	return status
-}
-
-// nextJobStatus returns the status that follows on the current one when the target
+// Next returns the status that follows on the current one when the target
 // reports remote, which is nil while nothing was observed.
-func nextJobStatus(native *unstructured.Unstructured, current, remote map[string]any) map[string]any {
+func Next(native *unstructured.Unstructured, current, remote map[string]any) map[string]any {
 	if remote == nil {
 		return current
 	}
 	next := runtime.DeepCopyJSON(remote)
-	if last, decided := (Job{}).Finish(current); decided && !hasTrue(next, decisionOf(current)) {
+	if last, decided := Finish(current); decided && !hasTrue(next, decisionOf(current)) {
 		return last // the Job was started again after its end was decided
 	}
 	keepStartTime(native, current, next)
@@ -44,18 +31,17 @@ func nextJobStatus(native *unstructured.Unstructured, current, remote map[string
 	if !isElastic(native) {
 		notBelow(next, current, "succeeded")
 	}
-	if isFinishedJob(next) {
-		next, _ = Job{}.Finish(next)
+	if IsFinished(next) {
+		next, _ = Finish(next)
 		return next
 	}
 	delete(next, "completionTime")
-	atMost(next, "ready", "active")
 	return next
 }
 
-// Finish implements RunsOnce. The end of a Job is decided by the conditions FailureTarget
+// Finish returns the last status of a Job whose end is decided, and true. The end of a Job is decided by the conditions FailureTarget
 // and SuccessCriteriaMet, while Pods of it may still run.
-func (Job) Finish(status map[string]any) (map[string]any, bool) {
+func Finish(status map[string]any) (map[string]any, bool) {
 	decision, end := decisionOf(status), batchv1.JobComplete
 	if decision == "" {
 		return nil, false
@@ -90,10 +76,6 @@ func (Job) Finish(status map[string]any) (map[string]any, bool) {
 	return last, true
 }
 
-// Deleted implements RunsOnce. A Job that has not ended starts again, as every object that
-// is deleted on its target.
-func (Job) Deleted(map[string]any) (map[string]any, bool) { return nil, false }
-
 // decisionOf returns the condition that decides the end of a Job, or "".
 func decisionOf(status map[string]any) batchv1.JobConditionType {
 	switch {
@@ -105,7 +87,8 @@ func decisionOf(status map[string]any) batchv1.JobConditionType {
 	return ""
 }
 
-func isFinishedJob(status map[string]any) bool {
+// IsFinished tells whether a Job has ended.
+func IsFinished(status map[string]any) bool {
 	return hasTrue(status, batchv1.JobComplete) || hasTrue(status, batchv1.JobFailed)
 }
 
