@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
 func lake(change ...func(*v1alpha1.PropagationKind)) *v1alpha1.PropagationKind {
@@ -129,6 +130,21 @@ func TestFind(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, Find(list, kind, "v1")); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", kind, diff)
+		}
+	}
+}
+
+// TestControllerOfResource: only Portico makes the resource of an object, because the resource
+// determines the status of the object.
+func TestControllerOfResource(t *testing.T) {
+	kinds.ReplaceCustom([]*kinds.Custom{{Served: schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Lake"}, Plural: "lakes"}})
+	t.Cleanup(func() { kinds.ReplaceCustom(nil) })
+	for apiVersion, want := range map[string]int{"example.org/v1": 1, "example.org/v2": 1, "example.com/v1": 0} {
+		controller := true
+		resource := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: apiVersion, Kind: "Lake", Name: "one", UID: "1", Controller: &controller}}}}
+		if rights := policies.RightsForResource(resource, nil); len(rights) != want {
+			t.Errorf("%s: got %d rights, want %d", apiVersion, len(rights), want)
 		}
 	}
 }
