@@ -231,14 +231,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		}
 		return reconcile.Result{}, errors.Join(ended, err)
 	}
-	if ended == nil {
-		ended = reconciler.RequeueAfter(c.options.Resync)
-	}
-	result, err := reconciler.Result(ended)
-	if err == nil && result.RequeueAfter == 0 && waitsForDeletion(s.Resource) {
-		result.RequeueAfter = deletionResync
-	}
-	result.RequeueAfter = jitter(result.RequeueAfter)
+	result, err := c.result(ended, s.Resource)
 	if s.HoldStatusFor > 0 && (result.RequeueAfter == 0 || s.HoldStatusFor < result.RequeueAfter) {
 		result.RequeueAfter = s.HoldStatusFor
 	}
@@ -248,6 +241,19 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 // deletionResync is the interval, jittered, at which a resource that is being deleted is
 // reconciled without an event: an event that is lost must not keep its namespace.
 const deletionResync = 30 * time.Second
+
+// result returns the result of a reconcile, with the interval until the next one.
+func (c *Controller) result(ended error, resource *v1alpha1.KubernetesApplicationResource) (reconcile.Result, error) {
+	if ended == nil {
+		ended = reconciler.RequeueAfter(c.options.Resync)
+	}
+	result, err := reconciler.Result(ended)
+	if err == nil && result.RequeueAfter == 0 && waitsForDeletion(resource) {
+		result.RequeueAfter = deletionResync
+	}
+	result.RequeueAfter = jitter(result.RequeueAfter)
+	return result, err
+}
 
 // waitsForDeletion tells whether a resource is being deleted, and its object may still be
 // on a target.

@@ -129,7 +129,7 @@ var _ = Describe("The ServiceAccount of Pods", func() {
 		Eventually(func() string { return condition(namespace, "kar/web-deployment", "DependenciesReady", "message") }).Should(
 			ContainSubstring("ServiceAccount checkout there belongs to an unknown owner, and is used as it is"))
 		Expect(get(dev, namespace, "serviceaccount/checkout", ".metadata.labels")).To(BeEmpty())
-		Expect(events(namespace, "serviceaccount/checkout")).To(ContainSubstring("ServiceAccount checkout exists on target dev and belongs to an unknown owner; it was not changed"))
+		Eventually(func() string { return events(namespace, "serviceaccount/checkout") }).Should(ContainSubstring("ServiceAccount checkout exists on target dev and belongs to an unknown owner; it was not changed"))
 
 		kubectl(hub, "-n", namespace, "annotate", "serviceaccount", "checkout", "workload.crossplane.io/adopt=IfUnowned")
 		Eventually(func() string { return condition(namespace, resource, "Synced", "status") }).Should(Equal("True"))
