@@ -12,6 +12,7 @@ import (
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/api/workload/v1alpha2"
+	"github.com/portico-io/portico/cmd/kubectl-portico/pack"
 	"github.com/portico-io/portico/cmd/kubectl-portico/policy"
 )
 
@@ -28,8 +29,8 @@ func newCommand(out, errs io.Writer) *cobra.Command {
 	s := &session{flags: genericclioptions.NewConfigFlags(true), out: out}
 	root := &cobra.Command{
 		Use:   "kubectl-portico",
-		Short: "Show objects on targets, cordon and drain targets, and test policies",
-		Long: `Show objects on targets, cordon and drain targets, and test policies.
+		Short: "Show objects on targets, cordon and drain targets, test policies, and render resource packs",
+		Long: `Show objects on targets, cordon and drain targets, test policies, and render resource packs.
 
 A target is a KubernetesTarget in the namespace of your kubectl context, or in
 the one you name with --namespace.`,
@@ -42,6 +43,7 @@ the one you name with --namespace.`,
 	root.SetErr(errs)
 	s.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(s.cordon(true), s.cordon(false), s.drain(), s.get(), s.kinds())
+	root.AddCommand(pack.New(os.Stdin, out, errs))
 	root.AddCommand(policy.New(policy.Host{Flags: s.flags, In: os.Stdin, Out: out, Err: errs}))
 	return root
 }

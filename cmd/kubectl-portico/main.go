@@ -1,6 +1,6 @@
 // Command kubectl-portico is a plugin of kubectl: it shows objects on targets,
-// cordons and drains targets, and tests policies. It acts with the rights of the
-// user.
+// cordons and drains targets, tests policies, and renders resource packs. It acts with
+// the rights of the user.
 package main
 
 import (
