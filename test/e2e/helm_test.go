@@ -114,6 +114,12 @@ var _ = DescribeTable("A chart with hooks is installed, tested, upgraded, rolled
 		Expect(get(hub, namespace, "job/shop-migrate", ".status.succeeded")).To(Equal("1"))
 		Expect(get(hub, namespace, "job/shop-migrate", ".metadata.uid")).NotTo(Equal(migrated))
 
+		By("a server-side apply that changes nothing, as Flux does")
+		_, manifest, _ := strings.Cut(helm("get", "manifest", "shop"), "\n")
+		diff := run(hub, manifest, "-n", namespace, "diff", "--server-side", "--force-conflicts", "--field-manager=flux", "-f", "-")
+		Expect(diff.out).To(BeEmpty())
+		Expect(diff.failed).NotTo(HaveOccurred(), diff.err)
+
 		By("an uninstallation")
 		helm("uninstall", "shop", "--wait", "--timeout=3m")
 		Expect(names(hub, namespace, "deployment,statefulset,service,hpa,pdb,ingress,pvc")).To(BeEmpty())
