@@ -16,8 +16,8 @@ import (
 
 // The resource of a native Secret or ConfigMap does not hold its content. Portico
 // reads the content on the hub with its own rights. So that the author of a resource
-// cannot read content through it, Portico sends content only for the resource that
-// it made for that very object.
+// cannot read content through it, Portico sends content only for a resource that it made
+// for that very object: because the object has the label, or as a shared dependency.
 
 // ContentOwner returns the native Secret or ConfigMap that controls a resource, and
 // whose content is sent for it; nil for any other resource.
@@ -37,7 +37,11 @@ func validateContentOwner(resource *v1alpha1.KubernetesApplicationResource, temp
 		return nil
 	}
 	var errs field.ErrorList
-	if name := kinds.ResourceName(owner.Kind, owner.Name); resource.Name != name {
+	name := kinds.ResourceName(owner.Kind, owner.Name)
+	if ref := resource.Spec.TargetRef; ref != nil && IsSharedDependency(resource) {
+		name = kinds.DependencyName(owner.Kind, owner.Name, ref.Name)
+	}
+	if resource.Name != name {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), resource.Name, fmt.Sprintf(
 			"is controlled by %s %s, whose resource is named %s", owner.Kind, owner.Name, name)))
 	}
@@ -65,7 +69,7 @@ func ContentDeniedReason(resource *v1alpha1.KubernetesApplicationResource, nativ
 		return fmt.Sprintf("%s %s does not exist in namespace %s", owner.Kind, owner.Name, resource.Namespace)
 	case native.GetName() != owner.Name, native.GetNamespace() != resource.Namespace, native.GetUID() != owner.UID:
 		return fmt.Sprintf("%s %s is not the one that the resource was made for", owner.Kind, owner.Name)
-	case !kinds.HasRemoteLabel(native):
+	case !kinds.HasRemoteLabel(native) && !IsSharedDependency(resource):
 		return fmt.Sprintf("%s %s has no label %s=%s", owner.Kind, owner.Name, v1alpha1.ScheduleLabel, v1alpha1.ScheduleRemote)
 	}
 	return ""

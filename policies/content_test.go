@@ -28,6 +28,9 @@ func handwritten(name, template string) *v1alpha1.KubernetesApplicationResource 
 	}
 }
 
+// sharedLabels are the labels of the resource of a shared dependency.
+var sharedLabels = map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor, v1alpha1.DependencyLabel: v1alpha1.DependencyShared}
+
 const sqlTemplate = `{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: shop}, type: Opaque}`
 
 func TestValidateHandwritten(t *testing.T) {
@@ -46,6 +49,29 @@ func TestValidateHandwritten(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, problems(ValidateResource(handwritten(tc.name, tc.template), nil))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		reason, name, target string
+		labels               map[string]string
+		want                 []problem
+	}{
+		"Shared":      {reason: "A resource that Portico makes for a shared dependency is valid.", name: "sql.dev-secret", target: "dev", labels: sharedLabels},
+		"OtherTarget": {reason: "A shared dependency is sent only to the target in the name of its resource.", name: "sql.dev-secret", target: "mine", labels: sharedLabels, want: []problem{{field.ErrorTypeInvalid, "metadata.name"}}},
+		"OtherSecret": {reason: "A shared dependency is not sent as another one.", name: "other.dev-secret", target: "dev", labels: sharedLabels, want: []problem{{field.ErrorTypeInvalid, "metadata.name"}}},
+		"NoTarget":    {reason: "A shared dependency has a target.", name: "sql.-secret", labels: sharedLabels, want: []problem{{field.ErrorTypeInvalid, "metadata.name"}}},
+		"Relabelled":  {reason: "The resource for the label of a Secret is not one of a shared dependency.", name: "sql-secret", target: "dev", labels: sharedLabels, want: []problem{{field.ErrorTypeInvalid, "metadata.name"}}},
+		"Unmarked":    {reason: "A resource without Portico's labels is no shared dependency.", name: "sql.dev-secret", target: "dev", want: []problem{{field.ErrorTypeInvalid, "metadata.name"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resource := handwritten(tc.name, sqlTemplate)
+			resource.Labels = tc.labels
+			if tc.target != "" {
+				resource.Spec.TargetRef = &v1alpha1.TargetReference{Name: tc.target}
+			}
+			if diff := cmp.Diff(tc.want, problems(ValidateResource(resource, nil))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -82,6 +108,14 @@ func TestWithholds(t *testing.T) {
 				t.Errorf("%s\nwant %q\n got %q", tc.reason, tc.want, got)
 			}
 		})
+	}
+	shared := handwritten("sql.dev-secret", sqlTemplate)
+	shared.Labels = sharedLabels
+	if got := ContentDeniedReason(shared, made(func(o *metav1.ObjectMeta) { o.Labels = nil })); got != "" {
+		t.Errorf("a Secret without the label is not sent as a shared dependency: %s", got)
+	}
+	if ContentDeniedReason(shared, made(func(o *metav1.ObjectMeta) { o.Labels, o.UID = nil, "s2" })) == "" {
+		t.Error("a Secret with another UID is sent as a shared dependency")
 	}
 	if ContentDeniedReason(&v1alpha1.KubernetesApplicationResource{}, made(func(*metav1.ObjectMeta) {})) == "" {
 		t.Error("a resource that no Secret controls stands for none")

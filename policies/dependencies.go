@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +49,13 @@ func DependencyKeys(resource *v1alpha1.KubernetesApplicationResource) []string {
 func IsSharedDependency(resource metav1.Object) bool {
 	labels := resource.GetLabels()
 	return labels[v1alpha1.DependencyLabel] == v1alpha1.DependencyShared && labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor
+}
+
+// LostNativeObject tells whether a resource was created for a native object, and has no
+// owner now: its native object was deleted with --cascade=orphan, or a backup left the
+// owner reference out.
+func LostNativeObject(resource metav1.Object) bool {
+	return resource.GetLabels()[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && metav1.GetControllerOf(resource) == nil
 }
 
 // DependencyOwner returns the native object that controls a resource, if other resources
@@ -101,9 +109,35 @@ func DependenciesInUse(resource *v1alpha1.KubernetesApplicationResource, settled
 	return out
 }
 
+// HasCopy tells whether a resource has a copy of a Secret or ConfigMap, under another name.
+// resource may be nil.
+func HasCopy(resource *v1alpha1.KubernetesApplicationResource, kind, name string) bool {
+	return resource != nil && slices.ContainsFunc(resource.Spec.Dependencies, func(d v1alpha1.Dependency) bool {
+		return !d.Shared && !d.Native && d.Kind == kind && d.Name == name
+	})
+}
+
+// SendsDependency tells whether a resource sends an object as a shared dependency.
+// A resource of another object may have that name.
+func SendsDependency(resource metav1.Object, kind, name string) bool {
+	owner := DependencyOwner(resource)
+	return owner != nil && owner.Kind == kind && owner.Name == name && IsSharedDependency(resource)
+}
+
+// IsTaken tells whether the object of a shared dependency belongs to somebody else on its
+// target. Resources that need a Secret or ConfigMap then have a copy, under another name.
+func IsTaken(resource *v1alpha1.KubernetesApplicationResource) bool {
+	if !IsSharedDependency(resource) {
+		return false
+	}
+	synced := meta.FindStatusCondition(resource.Status.Conditions, v1alpha1.Synced)
+	return synced != nil && synced.Status == metav1.ConditionFalse && synced.Reason == v1alpha1.ReasonOwnershipConflict
+}
+
 // TargetsOfDependency returns the targets on which resources need a shared dependency,
-// in order. On the targets in keep a resource is still being deleted, or moves away, or
-// needed the dependency before its last change: the dependency stays, and is not made.
+// in order. On the targets in keep a resource is still being deleted, or moves away, or lost
+// its native object, or needed the dependency before its last change: the dependency stays,
+// and is not made.
 func TargetsOfDependency(dependents []v1alpha1.KubernetesApplicationResource, kind, name string) (need, keep []string) {
 	for i := range dependents {
 		resource := &dependents[i]
@@ -114,7 +148,7 @@ func TargetsOfDependency(dependents []v1alpha1.KubernetesApplicationResource, ki
 		if !needs {
 			continue
 		}
-		if ref := resource.Spec.TargetRef; ref != nil && resource.DeletionTimestamp == nil {
+		if ref := resource.Spec.TargetRef; ref != nil && resource.DeletionTimestamp == nil && !LostNativeObject(resource) {
 			need = append(need, ref.Name)
 		}
 	}

@@ -19,7 +19,10 @@ func TestTargetsOfDependency(t *testing.T) {
 	}
 	deleted := resource(`{targetRef: {name: old}, dependencies: [{kind: ServiceAccount, name: checkout, shared: true}]}`)
 	deleted.DeletionTimestamp = &metav1.Time{}
+	lost := resource(`{targetRef: {name: lost}, dependencies: [{kind: ServiceAccount, name: checkout, shared: true}]}`)
+	lost.Labels = map[string]string{v1alpha1.FrontDoorLabel: v1alpha1.FrontDoor}
 	need, keep := TargetsOfDependency([]v1alpha1.KubernetesApplicationResource{
+		lost,
 		resource(`{targetRef: {name: b}, leavingTargetRef: {name: c}, dependencies: [{kind: ServiceAccount, name: checkout, shared: true}]}`),
 		resource(`{targetRef: {name: a}, dependencies: [{kind: Secret, name: x}, {kind: ServiceAccount, name: checkout, shared: true}]}`),
 		resource(`{targetRef: {name: a}, dependencies: [{kind: ServiceAccount, name: checkout, shared: true}]}`),
@@ -33,7 +36,7 @@ func TestTargetsOfDependency(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "b"}, need); diff != "" {
 		t.Errorf("it is sent to each target once (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a", "b", "c", "changed", "old"}, keep); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c", "changed", "lost", "old"}, keep); diff != "" {
 		t.Errorf("it stays while an object is moved away or deleted (-want +got):\n%s", diff)
 	}
 }

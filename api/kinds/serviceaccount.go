@@ -4,7 +4,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-io/portico/api/kinds/fields"
 )
@@ -32,6 +34,15 @@ func ProjectServiceAccount(native *corev1.ServiceAccount) *unstructured.Unstruct
 	if native.AutomountServiceAccountToken != nil {
 		template.Object["automountServiceAccountToken"] = *native.AutomountServiceAccountToken
 	}
+	return template
+}
+
+// ProjectContent returns the Secret or ConfigMap to apply on a target, without its content:
+// its labels. No annotation is sent, because tools keep copies of the content there.
+func ProjectContent(gvk schema.GroupVersionKind, native metav1.Object) *unstructured.Unstructured {
+	template := &unstructured.Unstructured{Object: map[string]any{}}
+	template.SetGroupVersionKind(gvk)
+	projectMetadata(template, native)
 	return template
 }
 

@@ -67,7 +67,8 @@ func SetupWithManager(mgr ctrl.Manager) error {
 			Watches(kind.empty(), c.orphaning.Handler()).
 			Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.dependenciesOf), builder.WithPredicates(needsChanged()))
 		if kind.name == kinds.ServiceAccountKind {
-			b = b.Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(accountsOfBinding))
+			b = b.Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(accountsOfBinding)).
+				Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.accountsThatNeed), builder.WithPredicates(reconciler.TakenChanged()))
 		}
 		if err := b.Complete(reconciler.RetryOnConflict(c)); err != nil {
 			return fmt.Errorf("adding the controller of dependencies of kind %s: %w", kind.name, err)
@@ -115,7 +116,7 @@ func (c *Controller) listResources(ctx context.Context, s *scope) error {
 	s.need, s.keep = policies.TargetsOfDependency(list.Items, s.kind, s.key.Name)
 	for i := range list.Items {
 		resource := &list.Items[i]
-		if owner := policies.DependencyOwner(resource); owner != nil && owner.Kind == s.kind && owner.Name == s.key.Name && policies.IsSharedDependency(resource) {
+		if policies.SendsDependency(resource, s.kind, s.key.Name) {
 			s.resources = append(s.resources, *resource.DeepCopy())
 		} else {
 			s.dependents = append(s.dependents, *resource)
@@ -173,7 +174,11 @@ func (c *Controller) deleteResources(ctx context.Context, s *scope) error {
 // resources need the object.
 func (c *Controller) ensureResources(ctx context.Context, s *scope) error {
 	for _, target := range s.need {
-		desired, err := c.resourceFor(ctx, s.native, target, policies.ResourcesOnTarget(target, s.dependents))
+		on := placement{target: target, dependents: policies.ResourcesOnTarget(target, s.dependents)}
+		if own := policies.ResourcesOnTarget(target, s.resources); len(own) > 0 {
+			on.current = &own[0]
+		}
+		desired, err := c.resourceFor(ctx, s.native, on)
 		if err != nil {
 			return err
 		}

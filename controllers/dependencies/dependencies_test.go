@@ -40,7 +40,7 @@ func deployment(name, target string) *v1alpha1.KubernetesApplicationResource {
 // stored is the resource of the account on a target.
 func stored(t *testing.T, target string, change ...func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
 	t.Helper()
-	out, err := newController(all[0], nil, nil).resourceFor(t.Context(), account(), target, nil)
+	out, err := newController(all[0], nil, nil).resourceFor(t.Context(), account(), placement{target: target})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,10 +133,10 @@ func TestReconcile(t *testing.T) {
 }
 
 func TestResourceFor(t *testing.T) {
-	got, err := newController(all[0], nil, nil).resourceFor(t.Context(), account(func(a *corev1.ServiceAccount) {
+	got, err := newController(all[0], fake.NewClientBuilder().WithScheme(reconcilertest.Scheme(t, v1alpha1.AddToScheme)).Build(), nil).resourceFor(t.Context(), account(func(a *corev1.ServiceAccount) {
 		a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
 		a.Annotations = map[string]string{v1alpha1.AdoptAnnotation: "IfUnowned", "role": "checkout"}
-	}), "dev", nil)
+	}), placement{target: "dev"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +149,8 @@ func TestResourceFor(t *testing.T) {
 		}},
 	}}
 	want.Spec.TargetRef = &v1alpha1.TargetReference{Name: "dev"}
-	want.Spec.Dependencies = []v1alpha1.Dependency{{Kind: "Secret", Name: "pull", Optional: true}}
-	want.Spec.Template.Raw = []byte(`{"apiVersion":"v1","imagePullSecrets":[{"name":"checkout.dev-serviceaccount-pull"}],"kind":"ServiceAccount","metadata":{"annotations":{"role":"checkout"},"name":"checkout","namespace":"team-a"}}`)
+	want.Spec.Dependencies = []v1alpha1.Dependency{{Kind: "Secret", Name: "pull", Optional: true, Shared: true}}
+	want.Spec.Template.Raw = []byte(`{"apiVersion":"v1","imagePullSecrets":[{"name":"pull"}],"kind":"ServiceAccount","metadata":{"annotations":{"role":"checkout"},"name":"checkout","namespace":"team-a"}}`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -163,6 +163,32 @@ func TestOrphanedRemains(t *testing.T) {
 	updateResource(current, desired)
 	if diff := cmp.Diff(map[string]string{v1alpha1.DeletionAnnotation: "Orphan"}, current.Annotations); diff != "" {
 		t.Errorf("the account stays on the target, and an annotation that the account lost is removed (-want +got):\n%s", diff)
+	}
+}
+
+// TestResourceForContent shows that the resource of a Secret has neither its data nor its
+// annotations, in which tools keep the data.
+func TestResourceForContent(t *testing.T) {
+	secret := all[3].empty()
+	secret.SetNamespace("team-a")
+	secret.SetName("sql")
+	secret.SetUID("s1")
+	secret.SetLabels(map[string]string{"team": "a", v1alpha1.ScheduleLabel: v1alpha1.ScheduleRemote})
+	secret.SetAnnotations(map[string]string{"note": "first", corev1.LastAppliedConfigAnnotation: "first"})
+	adopting := deployment("web", "dev")
+	adopting.Annotations = map[string]string{v1alpha1.AdoptAnnotation: "Force"}
+	got, err := newController(all[3], nil, nil).resourceFor(t.Context(), secret, placement{target: "dev", dependents: []v1alpha1.KubernetesApplicationResource{*adopting}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"apiVersion":"v1","kind":"Secret","metadata":{"labels":{"team":"a"},"name":"sql","namespace":"team-a"}}`; string(got.Spec.Template.Raw) != want {
+		t.Errorf("want the template %s\n got %s", want, got.Spec.Template.Raw)
+	}
+	if errs := policies.ValidateResource(got, nil); len(errs) > 0 {
+		t.Errorf("the resource is not valid: %v", errs)
+	}
+	if diff := cmp.Diff(map[string]string{v1alpha1.AdoptAnnotation: string(v1alpha1.AdoptIfUnowned)}, got.Annotations); diff != "" {
+		t.Errorf("a dependency is adopted only if it has no owner (-want +got):\n%s", diff)
 	}
 }
 
@@ -187,7 +213,7 @@ func TestRBAC(t *testing.T) {
 		{Kind: "Role", Name: "writer", Shared: true}, {Kind: "RoleBinding", Name: "two", Shared: true},
 	}} {
 		dependents := policies.ResourcesOnTarget(target, []v1alpha1.KubernetesApplicationResource{*dev, *prod})
-		got, err := newController(all[0], hub, nil).resourceFor(t.Context(), account(), target, dependents)
+		got, err := newController(all[0], hub, nil).resourceFor(t.Context(), account(), placement{target: target, dependents: dependents})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +224,7 @@ func TestRBAC(t *testing.T) {
 
 	// The RoleBinding on a target has the accounts that need it there.
 	sent := stored(t, "dev")
-	got, err := newController(all[2], hub, nil).resourceFor(t.Context(), binding("one", "reader", "Role", "checkout", "other"), "dev", []v1alpha1.KubernetesApplicationResource{*sent, *dev})
+	got, err := newController(all[2], hub, nil).resourceFor(t.Context(), binding("one", "reader", "Role", "checkout", "other"), placement{target: "dev", dependents: []v1alpha1.KubernetesApplicationResource{*sent, *dev}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,13 +16,13 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/kinds/fields"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/policies"
 )
 
-// resourceFor returns the resource that sends an object to a target. dependents are the
-// resources on that target that need the object.
-func (c *Controller) resourceFor(ctx context.Context, native client.Object, target string, dependents []v1alpha1.KubernetesApplicationResource) (*v1alpha1.KubernetesApplicationResource, error) {
-	name := kinds.DependencyName(c.kind.name, native.GetName(), target)
-	template, needed, err := c.kind.project(ctx, c.hub, native, name, dependents)
+// resourceFor returns the resource that sends an object to a target.
+func (c *Controller) resourceFor(ctx context.Context, native client.Object, on placement) (*v1alpha1.KubernetesApplicationResource, error) {
+	name := kinds.DependencyName(c.kind.name, native.GetName(), on.target)
+	template, needed, err := c.kind.project(ctx, c.hub, native, on)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func (c *Controller) resourceFor(ctx context.Context, native client.Object, targ
 		},
 		Spec: v1alpha1.KubernetesApplicationResourceSpec{
 			Template:     runtime.RawExtension{Raw: raw},
-			TargetRef:    &v1alpha1.TargetReference{Name: target},
+			TargetRef:    &v1alpha1.TargetReference{Name: on.target},
 			Dependencies: needed,
 		},
 	}
@@ -50,8 +51,17 @@ func (c *Controller) resourceFor(ctx context.Context, native client.Object, targ
 			metav1.SetMetaDataAnnotation(&resource.ObjectMeta, key, value)
 		}
 	}
+	if _, own := resource.Annotations[v1alpha1.AdoptAnnotation]; !own && slices.ContainsFunc(on.dependents, adopts) {
+		metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1alpha1.AdoptAnnotation, string(v1alpha1.AdoptIfUnowned))
+	}
 	controllerutil.AddFinalizer(resource, v1alpha1.PropagationFinalizer)
 	return resource, nil
+}
+
+// adopts tells whether a resource adopts objects without an owner. It then adopts its
+// dependencies as well.
+func adopts(resource v1alpha1.KubernetesApplicationResource) bool {
+	return policies.AdoptionPolicyOf(&resource) != v1alpha1.AdoptNever
 }
 
 // propagatedAnnotations are the annotations of an object that its resources get.

@@ -71,6 +71,27 @@ func accountsOfBinding(_ context.Context, object client.Object) []reconcile.Requ
 	return out
 }
 
+// accountsThatNeed returns the ServiceAccounts that need the object of a resource.
+func (c *Controller) accountsThatNeed(ctx context.Context, object client.Object) []reconcile.Request {
+	owner := policies.DependencyOwner(object)
+	if owner == nil {
+		return nil
+	}
+	var list v1alpha1.KubernetesApplicationResourceList
+	err := c.hub.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{policies.DependencyIndex: policies.DependencyKey(owner.Kind, owner.Name)})
+	if err != nil {
+		return nil // the cache has stopped
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if account := policies.DependencyOwner(&list.Items[i]); account != nil && account.Kind == kinds.ServiceAccountKind {
+			out = append(out, requestFor(object.GetNamespace(), account.Name))
+		}
+	}
+	return out
+}
+
 func requestFor(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
 }

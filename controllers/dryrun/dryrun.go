@@ -225,6 +225,9 @@ func (r *Runner) readObject(ctx context.Context, s *scope) *policies.DryRun {
 	kinds.Retain(s.desired, s.observed)
 	switch s.state = plan.StateOf(s.desired, s.observed, s.resource, r.options.HubID); s.state {
 	case plan.NativeObject, plan.Foreign:
+		if plan.SiblingOf(s.observed, s.resource, r.options.HubID) != "" {
+			return &policies.DryRun{Result: policies.DryRunSkipped} // Portico applies it for another resource
+		}
 		return notSent(plan.NotOwnedMessage(s.target.Name, s.desired, s.observed, s.state, s.resource, r.options.HubID))
 	case plan.InSync:
 		return &policies.DryRun{Result: policies.DryRunSkipped}

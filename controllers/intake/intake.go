@@ -136,9 +136,10 @@ func (c *Controller) setup(mgr ctrl.Manager) error {
 	b = b.For(kinds.New(c.kind), builder.WithPredicates(reconciler.Remote(), intentChanged())).
 		Watches(namespaceMetadata(), handler.EnqueueRequestsFromMapFunc(inNamespace), builder.WithPredicates(withRBACChanged())).
 		Watches(kinds.New(c.kind), c.orphaning.Handler()).
+		Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(c.dependentsOf), builder.WithPredicates(reconciler.TakenChanged())).
 		Watches(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(withAccount), builder.WithPredicates(pullSecretsChanged()))
 	for _, content := range []kinds.Kind{kinds.Secret{}, kinds.ConfigMap{}} {
-		b = b.Watches(kinds.CachedObject(content), handler.EnqueueRequestsFromMapFunc(c.dependentsOf(content)), builder.WithPredicates(scheduleLabelChanged()))
+		b = b.Watches(kinds.CachedObject(content), handler.EnqueueRequestsFromMapFunc(c.dependentsOf), builder.WithPredicates(scheduleLabelChanged()))
 	}
 	return b.Complete(reconciler.RetryOnConflict(c))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
+	"github.com/portico-io/portico/controllers/reconciler"
 	"github.com/portico-io/portico/policies"
 )
 
@@ -20,23 +21,11 @@ import (
 // application run on the same target, so they refer to them by these names and need no
 // copy.
 
-// nativeDependencies are the Secrets and ConfigMaps that an object refers to, and that
-// are sent to its target under their own names.
-type nativeDependencies map[dependencyKey]bool
-
-type dependencyKey struct{ kind, name string }
-
-func (t nativeDependencies) has(r references.Reference) bool { return t[dependencyKey{r.Kind, r.Name}] }
-
 // findNativeDependencies returns the native dependencies of an object, pull secrets
 // included.
-func (c *Controller) findNativeDependencies(ctx context.Context, native *unstructured.Unstructured, namespace metav1.Object, application string, pullSecrets []string) (nativeDependencies, error) {
-	named := references.Of(native)
-	for _, name := range pullSecrets {
-		named = append(named, references.Reference{Kind: references.SecretKind, Name: name})
-	}
-	out := nativeDependencies{}
-	for _, r := range named {
+func (c *Controller) findNativeDependencies(ctx context.Context, native *unstructured.Unstructured, namespace metav1.Object, application string, pullSecrets []string) (dependencySet, error) {
+	out := dependencySet{}
+	for _, r := range withPullSecrets(native, pullSecrets) {
 		metadata := &metav1.PartialObjectMetadata{}
 		metadata.SetGroupVersionKind(kindWithContent(r.Kind).GroupVersionKind())
 		err := c.hub.Get(ctx, client.ObjectKey{Namespace: native.GetNamespace(), Name: r.Name}, metadata)
@@ -104,8 +93,24 @@ func (c *Controller) isReferencedOnTarget(ctx context.Context, native *unstructu
 		if refersOnTarget(&list[i], native.GetKind(), native.GetName()) {
 			return true, nil
 		}
+		if waits, err := waitsForSender(ctx, c.hub, &list[i], native); err != nil || waits {
+			return waits, err
+		}
 	}
 	return false, nil
+}
+
+// waitsForSender tells whether a resource needs a Secret or ConfigMap as a shared
+// dependency, and the resource that sends it then does not share the object yet.
+func waitsForSender(ctx context.Context, hub client.Reader, resource *v1alpha1.KubernetesApplicationResource, native *unstructured.Unstructured) (bool, error) {
+	if resource.DeletionTimestamp != nil || resource.Spec.TargetRef == nil || !policies.NeedsShared(resource, native.GetKind(), native.GetName()) ||
+		!meta.IsStatusConditionTrue(resource.Status.Conditions, v1alpha1.TargetReachable) {
+		return false, nil
+	}
+	sender := &v1alpha1.KubernetesApplicationResource{}
+	key := client.ObjectKey{Namespace: resource.Namespace, Name: kinds.DependencyName(native.GetKind(), native.GetName(), resource.Spec.TargetRef.Name)}
+	_, err := reconciler.Find(ctx, hub, key, sender)
+	return sender.Status.RemoteUID == "", err
 }
 
 // refersOnTarget tells whether a resource refers to a Secret or ConfigMap under its own

@@ -3,35 +3,12 @@ package intake
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
-
-func TestNativeDependencies(t *testing.T) {
-	pods := object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {
-  containers: [{name: web, envFrom: [{secretRef: {name: sql}}, {configMapRef: {name: sql}}]}]}}}}`)
-	got := dependenciesOf(pods, "web-deployment", dependencies{pullSecrets: []string{"pull"}, native: nativeDependencies{{"Secret", "sql"}: true, {"Secret", "pull"}: true}}, nil)
-	want := []v1alpha1.Dependency{
-		{Kind: "ConfigMap", Name: "sql"},
-		{Kind: "Secret", Name: "pull", Optional: true, Native: true},
-		{Kind: "Secret", Name: "sql", Native: true},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("want every dependency, with the native ones marked\n%s", diff)
-	}
-	referred := []references.Reference{
-		{Kind: "ConfigMap", Name: "web-deployment-sql", Env: true},
-		{Kind: "Secret", Name: "pull"},
-		{Kind: "Secret", Name: "sql", Env: true},
-	}
-	if diff := cmp.Diff(referred, references.Of(pods), cmpopts.IgnoreFields(references.Reference{}, "Field")); diff != "" {
-		t.Errorf("want native names for the native ones, and names of copies for the others\n%s", diff)
-	}
-}
 
 func TestRefersOnTarget(t *testing.T) {
 	resource := func(change func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
@@ -68,6 +45,39 @@ func TestRefersOnTarget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := refersOnTarget(resource(tc.change), "Secret", "sql"); got != tc.want {
 				t.Errorf("refers = %t, want %t: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWaitsForSender(t *testing.T) {
+	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "sql", "namespace": "team-a"}}}
+	needs := func(change func(*v1alpha1.KubernetesApplicationResource)) *v1alpha1.KubernetesApplicationResource {
+		out := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web-deployment"}}
+		out.Spec.TargetRef = &v1alpha1.TargetReference{Name: "dev"}
+		out.Spec.Dependencies = []v1alpha1.Dependency{{Kind: "Secret", Name: "sql", Shared: true}}
+		out.Status.Conditions = []metav1.Condition{{Type: v1alpha1.TargetReachable, Status: metav1.ConditionTrue}}
+		change(out)
+		return out
+	}
+	same := func(*v1alpha1.KubernetesApplicationResource) {}
+	for name, tc := range map[string]struct {
+		reason   string
+		resource *v1alpha1.KubernetesApplicationResource
+		hub      []client.Object
+		want     bool
+	}{
+		"Shared":      {reason: "The object stays when the label is removed.", resource: needs(same), hub: []client.Object{senderOf(same)}},
+		"NoSender":    {reason: "Its resource is about to be made.", resource: needs(same), want: true},
+		"NotSent":     {reason: "Its resource is about to share the object.", resource: needs(same), hub: []client.Object{senderOf(func(r *v1alpha1.KubernetesApplicationResource) { r.Status.RemoteUID = "" })}, want: true},
+		"Copied":      {reason: "The Pods refer to a copy.", resource: needs(func(r *v1alpha1.KubernetesApplicationResource) { r.Spec.Dependencies[0].Shared = false })},
+		"Unreachable": {reason: "An unreachable target is not waited for.", resource: needs(func(r *v1alpha1.KubernetesApplicationResource) { r.Status.Conditions[0].Status = metav1.ConditionFalse })},
+		"Deleted":     {reason: "A deleted resource needs nothing.", resource: needs(func(r *v1alpha1.KubernetesApplicationResource) { r.DeletionTimestamp = &metav1.Time{} })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := waitsForSender(t.Context(), hubWithResources(t, tc.hub...), tc.resource, secret)
+			if err != nil || got != tc.want {
+				t.Errorf("waits = %t, want %t (%v): %s", got, tc.want, err, tc.reason)
 			}
 		})
 	}

@@ -56,14 +56,22 @@ func (c *Controller) findDependencies(ctx context.Context, s *scope, current *v1
 	if _, once := c.kind.(kinds.RunsOnce); once && current != nil && metav1.IsControlledBy(current, s.native) {
 		found := storedReferences(s.native, current)
 		found.rbac = policies.WithRBAC(s.native, s.namespace)
-		return found, nil
+		if current.Status.RemoteUID != "" {
+			return found, nil
+		}
+		var err error
+		found.taken, err = findTaken(ctx, c.hub, s.native, s.app.Spec.TargetRef, found.pullSecrets)
+		return found, err
 	}
 	found := dependencies{rbac: policies.WithRBAC(s.native, s.namespace)}
 	var err error
 	if found.pullSecrets, err = c.pullSecrets(ctx, s.native); err != nil {
 		return found, err
 	}
-	found.native, err = c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, found.pullSecrets)
+	if found.native, err = c.findNativeDependencies(ctx, s.native, s.namespace, s.member.Application, found.pullSecrets); err != nil {
+		return found, err
+	}
+	found.taken, err = findTaken(ctx, c.hub, s.native, s.app.Spec.TargetRef, found.pullSecrets)
 	return found, err
 }
 
@@ -74,7 +82,7 @@ func storedReferences(native *unstructured.Unstructured, stored *v1alpha1.Kubern
 	for _, r := range references.Of(native) {
 		named[dependencyKey{r.Kind, r.Name}] = true
 	}
-	found := dependencies{native: nativeDependencies{}}
+	found := dependencies{native: dependencySet{}}
 	for _, d := range stored.Spec.Dependencies {
 		key := dependencyKey{d.Kind, d.Name}
 		if d.Native {

@@ -39,11 +39,7 @@ func resourceFor(kind kinds.Kind, native *unstructured.Unstructured, application
 	}
 	observe, _ := policies.ObservePolicyOf(native)
 	name := kinds.ResourceNameOf(native.GroupVersionKind().GroupKind(), native.GetName())
-	var previous *unstructured.Unstructured
-	if current != nil {
-		previous = policies.TemplateObject(current.Spec.Template)
-	}
-	needed := dependenciesOf(template, name, found, previous)
+	needed := dependenciesOf(template, name, found, current)
 	raw, err := json.Marshal(template.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the template: %w", err)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/portico-io/portico/api/kinds/references"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/reconciler"
+	"github.com/portico-io/portico/policies"
 )
 
 // intentChanged passes the updates of a user, and none of a status.
@@ -109,16 +109,22 @@ func (c *Controller) nativesOf(resources []v1alpha1.KubernetesApplicationResourc
 	return out
 }
 
-// dependentsOf returns the function that finds the native objects whose Pods refer to a
-// Secret or ConfigMap.
-func (c *Controller) dependentsOf(content kinds.Kind) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		list, err := c.listDependents(ctx, content.GroupVersionKind().Kind, object)
-		if err != nil {
-			return nil // the cache has stopped
+// dependentsOf returns the native objects whose Pods refer to a Secret or ConfigMap. object
+// is that Secret or ConfigMap, or a resource that sends it.
+func (c *Controller) dependentsOf(ctx context.Context, object client.Object) []reconcile.Request {
+	kind, name := object.GetObjectKind().GroupVersionKind().Kind, object.GetName()
+	if resource, ok := object.(*v1alpha1.KubernetesApplicationResource); ok {
+		owner := policies.DependencyOwner(resource)
+		if owner == nil {
+			return nil
 		}
-		return c.nativesOf(list)
+		kind, name = owner.Kind, owner.Name
 	}
+	list, err := c.listDependents(ctx, kind, &metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: name})
+	if err != nil {
+		return nil // the cache has stopped
+	}
+	return c.nativesOf(list)
 }
 
 // serviceAccountIndex finds native objects by the ServiceAccount of their Pods.

@@ -180,7 +180,7 @@ func (c *connector) readObject(ctx context.Context, s *scope.Scope) error {
 // fails with a conflict, and the next reconcile reads the object. An object with copies is
 // always read: the copies are sent first, and not for an object of another owner.
 func (c *connector) isNew(s *scope.Scope) bool {
-	if s.IsRemoval() || s.Content != nil || len(s.Dependencies) > 0 {
+	if s.IsRemoval() || s.Content != nil || s.HasCopies() {
 		return false
 	}
 	last := c.memory.Writes.Get(s.Resource.UID)

@@ -23,7 +23,7 @@ func (c *applier) fillContent(ctx context.Context, s *scope.Scope) error {
 	if err := s.SetContentRevision(); err != nil {
 		return err
 	}
-	s.State = plan.StateOf(s.Desired, s.Observed, s.Resource, c.options.HubID)
+	s.Compare(c.options.HubID)
 	uid := policies.ContentOwner(s.Resource).UID
 	if s.State == plan.InSync && plan.ContentDigest(uid, plan.CopiedFields(s.Observed)) == s.Content.Digest {
 		return nil
@@ -40,6 +40,6 @@ func (c *applier) fillContent(ctx context.Context, s *scope.Scope) error {
 		}
 	}
 	maps.Copy(s.Desired.Object, s.Content.Content)
-	s.State = plan.StateOf(s.Desired, s.Observed, s.Resource, c.options.HubID)
+	s.Compare(c.options.HubID)
 	return nil
 }

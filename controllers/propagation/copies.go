@@ -77,8 +77,8 @@ func (c *copies) settle(_ context.Context, s *scope.Scope) error {
 // problem is the reason why a dependency is not on the target.
 type problem struct {
 	reason, message string
-	// shared is true for a shared dependency.
-	shared bool
+	// content is true for a Secret or ConfigMap.
+	content bool
 }
 
 func joinProblems(problems []problem) string {
@@ -104,7 +104,7 @@ func (c *copies) ensureAll(ctx context.Context, s *scope.Scope, existing []*unst
 		if message == "" || d.Optional && !d.Found {
 			continue
 		}
-		problems = append(problems, problem{reason, message, d.Shared})
+		problems = append(problems, problem{reason, message, scope.HasContent(d.Dependency)})
 		if err != nil {
 			next = err
 		}
@@ -115,14 +115,14 @@ func (c *copies) ensureAll(ctx context.Context, s *scope.Scope, existing []*unst
 // ensure applies one dependency on the target. A problem is a message for users; an
 // error without a problem ends the reconcile.
 func (c *copies) ensure(ctx context.Context, s *scope.Scope, d *plan.Dependency, existing []*unstructured.Unstructured) (reason, problem string, err error) {
-	if d.Shared {
-		return c.waitForShared(ctx, s, d)
+	if d.Kind == kinds.ServiceAccountKind {
+		return c.waitForServiceAccount(ctx, s, d)
 	}
 	if reason, problem := plan.ProblemOf(*d, s.Resource.Namespace); problem != "" {
 		return reason, problem, nil
 	}
-	if d.Native {
-		return c.waitForDependency(ctx, s, d)
+	if d.Native || d.Shared {
+		return c.waitForSender(ctx, s, d)
 	}
 	return c.ensureCopy(ctx, s, d, existing)
 }
@@ -134,7 +134,7 @@ func (c *copies) deleteExcess(ctx context.Context, s *scope.Scope) error {
 			return err
 		}
 	}
-	if !slices.ContainsFunc(plan.DependenciesOf(s.Resource), scope.IsCopied) { // there are no copies left for hasCopies
+	if !slices.ContainsFunc(plan.DependenciesOf(s.Resource), scope.HasContent) { // there are no copies left for hasCopies
 		meta.RemoveStatusCondition(&s.Resource.Status.Conditions, v1alpha1.SecretsReady)
 	}
 	if len(s.Dependencies) == 0 {
@@ -149,10 +149,10 @@ func (c *copies) waitForDependencies(ctx context.Context, s *scope.Scope, proble
 	reason := problems[0].reason
 	message := fmt.Sprintf("%s; %s %s waits for it", joinProblems(problems), s.Desired.GetKind(), s.Desired.GetName())
 	s.SetCondition(v1alpha1.DependenciesReady, metav1.ConditionFalse, reason, message)
-	copied := slices.DeleteFunc(slices.Clone(problems), func(p problem) bool { return p.shared })
-	if len(copied) > 0 {
-		s.SetCondition(v1alpha1.SecretsReady, metav1.ConditionFalse, copied[0].reason,
-			fmt.Sprintf("%s; %s %s waits for it", joinProblems(copied), s.Desired.GetKind(), s.Desired.GetName()))
+	content := slices.DeleteFunc(slices.Clone(problems), func(p problem) bool { return !p.content })
+	if len(content) > 0 {
+		s.SetCondition(v1alpha1.SecretsReady, metav1.ConditionFalse, content[0].reason,
+			fmt.Sprintf("%s; %s %s waits for it", joinProblems(content), s.Desired.GetKind(), s.Desired.GetName()))
 	} else {
 		s.SetSecretsReady()
 	}
@@ -369,33 +369,6 @@ func (c *copies) forEach(ctx context.Context, s *scope.Scope, call func(context.
 	return nil
 }
 
-// waitForDependency waits for a Secret or ConfigMap that has a resource of its own.
-func (c *copies) waitForDependency(ctx context.Context, s *scope.Scope, d *plan.Dependency) (reason, problem string, err error) {
-	gvk := corev1.SchemeGroupVersion.WithKind(d.Kind)
-	key := types.NamespacedName{Namespace: s.Resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
-	reader, synced, err := s.Connection.Informer(gvk)
-	if err != nil || !synced {
-		return "", "", reconciler.ErrDone // list requested the informer a moment ago
-	}
-	existing, err := reader.ListForResource(ctx, gvk, key)
-	if err != nil {
-		return "", "", fmt.Errorf("listing the objects of resource %s: %w", key, err)
-	}
-	observed, err := c.find(ctx, s, d, existing)
-	if err != nil {
-		return s.CopyError(d, err)
-	}
-	exists := observed != nil && plan.IsMarkedAs(observed, key, c.options.HubID)
-	if exists && (!plan.RollsPods(s.Resource, s.Desired) || d.Digest != "") {
-		return "", "", nil
-	}
-	problemReason, message, err := c.problemOfResource(ctx, s, d, key)
-	if exists && problemReason == v1alpha1.ReasonApplying {
-		return "", "", reconciler.ErrDone // its revision is about to be written; Pods are replaced once
-	}
-	return problemReason, message, err
-}
-
 // problemOfResource returns the cause for which a dependency with a resource of its own is
 // not on the target.
 func (c *copies) problemOfResource(ctx context.Context, s *scope.Scope, d *plan.Dependency, key types.NamespacedName) (reason, problem string, err error) {
@@ -405,7 +378,11 @@ func (c *copies) problemOfResource(ctx context.Context, s *scope.Scope, d *plan.
 	}
 	synced := meta.FindStatusCondition(resource.Status.Conditions, v1alpha1.Synced)
 	if synced != nil && synced.Status == metav1.ConditionFalse && synced.Reason != v1alpha1.ReasonApplying {
-		return v1alpha1.ReasonDependencyMissing, fmt.Sprintf("%s %s has a resource of its own, which failed: %s", d.Kind, d.Name, synced.Message), reconciler.ErrDone
+		reason := v1alpha1.ReasonDependencyMissing
+		if slices.Contains([]string{v1alpha1.ReasonNeverSent, v1alpha1.ReasonNotAllowed, v1alpha1.ReasonOwnershipConflict}, synced.Reason) {
+			reason = synced.Reason
+		}
+		return reason, fmt.Sprintf("%s %s has a resource of its own, which failed: %s", d.Kind, d.Name, synced.Message), reconciler.ErrDone
 	}
 	return v1alpha1.ReasonApplying, fmt.Sprintf("%s %s has a resource of its own, and is not on target %s yet", d.Kind, d.Name, s.Target.Name), reconciler.ErrDone
 }

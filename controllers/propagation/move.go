@@ -149,6 +149,9 @@ func (c *remover) removeOldObject(ctx context.Context, s *scope.Scope) error {
 	if scope.OrphansObject(s.Resource) {
 		return c.unmarkObject(ctx, s, s.Desired)
 	}
+	if shared, err := c.leaveToSibling(ctx, s); err != nil || shared {
+		return err
+	}
 	if kept, err := c.keepNamespaceInUse(ctx, s); err != nil || kept {
 		return err
 	}

@@ -262,12 +262,19 @@ func waitsForDeletion(resource *v1alpha1.KubernetesApplicationResource) bool {
 }
 
 // progressInterval is the time between two statuses that differ only in the progress of a
-// rollout. The status of an object that becomes ready, or fails, is written at once.
+// rollout, and the time from the creation of a resource until its status says that the
+// object waits for its dependencies. The status of an object that becomes ready, or fails,
+// is written at once.
 const progressInterval = time.Second
 
 // holdStatusFor returns the delay until the status is written; 0 for now.
 func (c *Controller) holdStatusFor(s *scope.Scope) time.Duration {
-	if s.SkipStatus || !plan.IsProgress(&s.Before.Status, &s.Resource.Status) {
+	switch {
+	case s.SkipStatus:
+		return 0
+	case plan.IsStarting(&s.Before.Status, &s.Resource.Status):
+		return min(progressInterval, max(0, progressInterval-time.Since(s.Resource.CreationTimestamp.Time)))
+	case !plan.IsProgress(&s.Before.Status, &s.Resource.Status):
 		return 0
 	}
 	return max(0, progressInterval-time.Since(c.memory.Writes.Get(s.Resource.UID).StatusAt))

@@ -23,7 +23,7 @@ func (c *remover) releaseObject(ctx context.Context, s *scope.Scope) error {
 	if s.Resource.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(s.Resource, v1alpha1.PropagationFinalizer) {
 		return reconciler.ErrDone // the object is released, and the resource has finalizers of others
 	}
-	if scope.LostNativeObject(s.Resource) && s.WrittenByPredecessor() {
+	if policies.LostNativeObject(s.Resource) && s.WrittenByPredecessor() {
 		if err := c.leaveShared(ctx, s); err != nil {
 			return err
 		}

@@ -107,13 +107,16 @@ func TestLeaveToSibling(t *testing.T) {
 		hub    []client.Object
 		want   bool
 	}{
-		"Alone":   {reason: "It is deleted with its last resource.", hub: []client.Object{accountOn(t, "dev", shares)}},
-		"Shared":  {reason: "The resource of another target shares it.", hub: []client.Object{accountOn(t, "again", shares)}, want: true},
+		"Alone":  {reason: "It is deleted with its last resource.", hub: []client.Object{accountOn(t, "dev", shares)}},
+		"Shared": {reason: "The resource of another target shares it.", hub: []client.Object{accountOn(t, "again", shares)}, want: true},
+		"Label": {reason: "The object has a resource for its label, which did not share it yet.", hub: []client.Object{accountOn(t, "dev", func(r *v1alpha1.KubernetesApplicationResource) {
+			r.Name = kinds.ResourceName(kinds.ServiceAccountKind, "checkout")
+		})}, want: true},
 		"Other":   {reason: "The account on another cluster is another object.", hub: []client.Object{accountOn(t, "prod")}},
 		"Deleted": {reason: "The other resource is being deleted, too.", hub: []client.Object{accountOn(t, "again", shares, deleted)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope.Scope{Resource: accountOn(t, "dev"), Observed: accountOnCluster(t, accountOn(t, "dev"))}
+			s := &scope.Scope{Target: types.NamespacedName{Namespace: "team-a", Name: "dev"}, Resource: accountOn(t, "dev"), Observed: accountOnCluster(t, accountOn(t, "dev"))}
 			got, err := (&remover{base: &base{hub: hubWith(t, tc.hub...)}}).leaveToSibling(t.Context(), s)
 			if err != nil || got != tc.want {
 				t.Errorf("left %t (%v): %s", got, err, tc.reason)

@@ -117,9 +117,7 @@ func (c *sources) resolveDependencies(ctx context.Context, s *scope.Scope) error
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return fmt.Errorf("looking for %s %s: %w", d.Kind, d.Name, err)
-		case dependency.Shared:
-			d.Found = true
-		case dependency.Native: // its own resource has the content
+		case dependency.Shared || dependency.Native: // its own resource has the content
 			d.Found = true
 			if err := c.resolveRevision(ctx, s, &d); err != nil {
 				return err
@@ -151,7 +149,7 @@ func (c *sources) resolveRevision(ctx context.Context, s *scope.Scope, d *plan.D
 		return nil
 	}
 	resource := &v1alpha1.KubernetesApplicationResource{}
-	key := client.ObjectKey{Namespace: s.Resource.Namespace, Name: kinds.ResourceName(d.Kind, d.Name)}
+	key := c.senderKey(s, d.Dependency)
 	if err := c.hub.Get(ctx, key, resource); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading resource %s: %w", key, err)
 	}

@@ -44,8 +44,8 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 		createRemoteContent(namespace)
 		apply(namespace, needy())
 		rolledOut(namespace, "web")
-		Expect(copied(dev, namespace)).To(ConsistOf("sql", "settings", "web-deployment-registry"))
-		Expect(pods(dev, namespace)()).To(And(ContainSubstring(`"sql"`), ContainSubstring(`"settings"`), ContainSubstring(`"web-deployment-registry"`)))
+		Expect(copied(dev, namespace)).To(ConsistOf("sql", "settings", "registry"))
+		Expect(pods(dev, namespace)()).To(And(ContainSubstring(`"sql"`), ContainSubstring(`"settings"`), ContainSubstring(`"registry"`)))
 		Expect(condition(namespace, "kar/web-deployment", "SecretsReady", "status")).To(Equal("True"))
 		Eventually(func() string { return condition(namespace, "kar/sql-secret", "Ready", "status") }).Should(Equal("True"))
 		Expect(get(dev, namespace, "secret/sql", ".data")).To(Equal(`{"password":"Zmlyc3Q="}`))
@@ -85,18 +85,21 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 		Expect(get(dev, namespace, "secret/sql", ".data.password")).To(Equal("dGhpcmQ="), "new Pods read the old data")
 		rolledOut(namespace, "web")
 
-		By("sending a copy when the label is removed")
+		By("staying on the target, and replacing no Pod, when the label is removed and returns")
+		uid := get(dev, namespace, "secret/sql", ".metadata.uid")
 		kubectl(hub, "-n", namespace, "label", "secret", "sql", notRemote)
-		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"web-deployment-sql"`))
-		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "web-deployment-sql", "web-deployment-registry"))
-		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(HaveLen(2))
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(And(ContainElement(HaveSuffix("/sql.dev-secret")), Not(ContainElement(HaveSuffix("/sql-secret")))))
+		Eventually(func() string { return get(dev, namespace, "secret/sql", ".metadata.annotations") }).Should(ContainSubstring(`"sql.dev-secret"`))
+		kubectl(hub, "-n", namespace, "patch", "secret", "sql", "-p", `{"stringData": {"password": "fourth"}}`)
+		Eventually(func() string { return get(dev, namespace, "secret/sql", ".data.password") }).Should(Equal("Zm91cnRo"))
 		rolledOut(namespace, "web")
-
-		By("deleting the copy when the label returns")
+		generation := get(dev, namespace, "deployment/web", ".metadata.generation")
 		kubectl(hub, "-n", namespace, "label", "secret", "sql", isRemote)
-		Eventually(pods(dev, namespace)).Should(ContainSubstring(`"sql"`))
-		Eventually(func() []string { return copied(dev, namespace) }).Should(ConsistOf("settings", "sql", "web-deployment-registry"))
-		rolledOut(namespace, "web")
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(And(ContainElement(HaveSuffix("/sql-secret")), Not(ContainElement(HaveSuffix("/sql.dev-secret")))))
+		Eventually(func() string { return get(dev, namespace, "secret/sql", ".metadata.annotations") }).Should(ContainSubstring(`"sql-secret"`))
+		Expect(get(dev, namespace, "secret/sql", ".metadata.uid")).To(Equal(uid))
+		Expect(get(dev, namespace, "deployment/web", ".metadata.generation")).To(Equal(generation))
+		Expect(copied(dev, namespace)).To(ConsistOf("settings", "sql", "registry"))
 
 		By("waiting for the deleted Secret and ConfigMap")
 		kubectl(hub, "-n", namespace, "delete", "secret", "sql")
@@ -117,10 +120,10 @@ var _ = Describe("Secrets and ConfigMaps with the schedule label", func() {
 			from, to = prod, dev
 		}
 		all := append(copied(from, namespace), copied(to, namespace)...)
-		Expect(all).To(ConsistOf("sql", "settings", "web-deployment-registry", "other-deployment-sql"))
+		Expect(all).To(ConsistOf("sql", "settings", "registry", "sql"))
 
 		kubectl(hub, "-n", namespace, "annotate", "ka", "default", "workload.crossplane.io/move-from="+from.Name())
-		Eventually(func() []string { return copied(to, namespace) }).Should(ContainElements("sql", "settings", "web-deployment-registry"))
+		Eventually(func() []string { return copied(to, namespace) }).Should(ContainElements("sql", "settings", "registry"))
 		Eventually(func() []string { return names(from, namespace, "deployment/web", "--ignore-not-found") }).Should(BeEmpty())
 		Eventually(func() []string { return copied(from, namespace) }).ShouldNot(ContainElements("sql"))
 		rolledOut(namespace, "web")
@@ -206,6 +209,18 @@ spec:
 		may("eve", namespace, "create", "kar")
 		Expect(run(hub, forged("mine", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "-n", namespace, "create", "--as=eve", "-f", "-").err).To(
 			ContainSubstring("only Portico makes the resource of Secret sql"))
+		shared := strings.Replace(forged("sql.dev-secret", "{apiVersion: v1, kind: Secret, metadata: {name: sql, namespace: "+namespace+"}}"), "  ownerReferences",
+			"  labels: {workload.crossplane.io/front-door: \"true\", workload.crossplane.io/dependency: shared}\n  ownerReferences", 1)
+		Expect(run(hub, shared, "-n", namespace, "create", "--as=eve", "-f", "-").err).To(And(ContainSubstring("front-door"), ContainSubstring("is set by Portico only")))
+		Expect(run(hub, `
+apiVersion: workload.crossplane.io/v1alpha1
+kind: KubernetesApplicationResource
+metadata: {name: mine}
+spec:
+  targetRef: {name: dev}
+  dependencies: [{kind: Secret, name: sql, shared: true}]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: `+namespace+`}}`, "-n", namespace, "create", "--as=eve", "-f", "-").err).To(
+			ContainSubstring(`user "eve" may not get secrets "sql"`))
 
 		By("refusing a change of Portico's resource")
 		Expect(run(hub, "", "-n", namespace, "patch", "kar", "sql-secret", "--type=merge", "-p", `{"spec":{"template":{"data":{"password":"eA=="}}}}`).err).To(

@@ -50,7 +50,7 @@ var _ = Describe("An object with deletion policy Orphan", func() {
 		kubectl(hub, "-n", namespace, "delete", "deployment", "web")
 		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(BeEmpty())
 		Expect(get(dev, namespace, "pods", ".items[*].metadata.uid")).To(Equal(pods))
-		unmarked(namespace, "deployment/web", "secret/web-deployment-sql", "secret/web-deployment-registry", "configmap/web-deployment-settings")
+		unmarked(namespace, "deployment/web", "secret/sql", "secret/registry", "configmap/settings")
 		Eventually(func() string {
 			return kubectl(hub, "-n", namespace, "get", "events", "-o", "jsonpath={.items[*].message}")
 		}).Should(ContainSubstring("remains on target dev, without Portico's marks and without an owner"))

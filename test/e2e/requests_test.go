@@ -135,8 +135,9 @@ var _ = Describe("The requests that Portico makes", Serial, func() {
 		}))
 	})
 
-	It("for a changed field, a scale and a deletion stay within their budget", func() {
+	It("for a shared Secret, a changed field, a scale and a deletion stay within their budget", func() {
 		namespace := newNamespace(dev)
+		kubectl(hub, "-n", namespace, "create", "secret", "generic", "sql", "--from-literal=password=first")
 		apply(namespace, pair("web"))
 		rolledOut(namespace, "web")
 		version := func() string {
@@ -151,8 +152,28 @@ var _ = Describe("The requests that Portico makes", Serial, func() {
 			AddReportEntry("requests to the hub and to the target", []map[string]int{onHub, onTarget})
 			return onHub, onTarget
 		}
+		By("a Deployment that refers to a Secret")
+		withSecret := func(name string) func() {
+			return func() {
+				apply(namespace, strings.NewReplacer("name: other\n  labels", "name: "+name+"\n  labels", "app: web", "app: "+name).Replace(other()))
+				rolledOut(namespace, name)
+			}
+		}
+		onHub, onTarget := count(withSecret("one"))
+		Expect(onTarget).To(And(HaveKeyWithValue("patch secrets", 1), HaveKeyWithValue("patch deployments", 1)))
+		Expect(onHub).To(And(HaveKeyWithValue("create kubernetesapplicationresources", 2), HaveKeyWithValue("create events", 2),
+			Not(HaveKey("patch kubernetesapplicationresources"))))
+
+		By("another one that refers to the same Secret")
+		onHub, onTarget = count(withSecret("two"))
+		Expect(onTarget).To(And(Not(HaveKey(HaveSuffix(" secrets"))), HaveKeyWithValue("patch deployments", 1)))
+		Expect(onHub).To(And(HaveKeyWithValue("create kubernetesapplicationresources", 1), HaveKeyWithValue("create events", 1),
+			Not(HaveKey("patch kubernetesapplicationresources")), Not(HaveKey(HaveSuffix(" secrets")))))
+		kubectl(hub, "-n", namespace, "delete", "deployment", "one", "two")
+		Eventually(func() []string { return names(hub, namespace, "kar") }).Should(HaveLen(2))
+
 		By("a changed field")
-		onHub, onTarget := count(func() {
+		onHub, onTarget = count(func() {
 			kubectl(hub, "-n", namespace, "set", "image", "deployment/web", "web=nginx:2")
 			rolledOut(namespace, "web")
 		})

@@ -129,13 +129,13 @@ var _ = Describe("A hub that is restored from a backup", func() {
 			rolledOut(namespace, "web")
 			Eventually(func() string { return condition(namespace, "kar/part-0", "Synced", "status") }).Should(Equal("True"))
 			remotes := func() string {
-				return get(dev, namespace, "deployment,pods,configmap/one,secret/web-deployment-sql,configmap/web-deployment-settings", ".items[*].metadata.uid}{.items[*].status.containerStatuses[*].restartCount")
+				return get(dev, namespace, "deployment,pods,configmap/one,secret/sql,configmap/settings", ".items[*].metadata.uid}{.items[*].status.containerStatuses[*].restartCount")
 			}
 			before := remotes()
 			resources := backupWithout(without, namespace, "kar/web-deployment", "kar/part-0")
 			owners := backup(namespace, "deployment/web", "ka/shop")
 			installed := uninstalled(ctx)
-			for _, object := range []string{"ka/shop", "kar/web-deployment", "kar/part-0"} {
+			for _, object := range append(names(hub, namespace, "kar"), "ka/shop") {
 				kubectl(hub, "-n", namespace, "patch", object, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 			}
 			kubectl(hub, "-n", namespace, "delete", "ka,kar,deployment", "--all", "--timeout=60s")

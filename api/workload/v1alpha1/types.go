@@ -54,8 +54,8 @@ type KubernetesApplicationResourceSpec struct {
 	Secrets []corev1.LocalObjectReference `json:"secrets,omitempty"`
 
 	// dependencies lists the objects of this namespace that the object needs on the
-	// target: Secrets and ConfigMaps, which are copied in the same way, ServiceAccounts,
-	// Roles and RoleBindings. Portico lists here the references of a native object's Pods.
+	// target. Secrets and ConfigMaps are copied in the same way, unless they are shared.
+	// Portico lists here the references of a native object's Pods.
 	// +listType=map
 	// +listMapKey=kind
 	// +listMapKey=name
@@ -138,7 +138,7 @@ type KubernetesApplicationResourceStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// contentRevision is the number of changes of the data of a Secret or ConfigMap on
-	// the target, if the Secret or ConfigMap is labelled itself.
+	// the target, if the resource sends a Secret or ConfigMap under its own name.
 	// +optional
 	ContentRevision int64 `json:"contentRevision,omitempty"`
 

@@ -80,7 +80,7 @@ func (e *Enqueuer) WatchResources(ctx context.Context) error {
 			e.enqueueReadyToLeave(resource.Namespace, e.Memory.Progress.Delete(client.ObjectKeyFromObject(resource)))
 			e.enqueueMembers(nil, resource)
 			e.enqueueScaled(resource)
-			if owner := policies.DependencyOwner(resource); owner != nil && policies.IsSharedDependency(resource) {
+			if owner := policies.DependencyOwner(resource); owner != nil {
 				e.enqueueDependents(owner.Kind, &metav1.ObjectMeta{Namespace: resource.Namespace, Name: owner.Name})
 			}
 		},

@@ -166,3 +166,10 @@ func IsAppliedFor(observed metav1.Object, namespace, hubID string) bool {
 	held := markedOwnerOf(observed)
 	return held != nil && held.hub == hubID && held.Namespace == namespace
 }
+
+// IsSent tells whether this hub applies an object for a resource that Portico made of the
+// same object in a namespace.
+func IsSent(observed *unstructured.Unstructured, namespace, hubID string) bool {
+	held := markedOwnerOf(observed)
+	return IsAppliedFor(observed, namespace, hubID) && kinds.IsNameOfDependency(held.Name, observed.GetKind(), observed.GetName())
+}

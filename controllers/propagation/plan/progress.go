@@ -22,3 +22,11 @@ func IsProgress(before, after *v1alpha1.KubernetesApplicationResourceStatus) boo
 	meta.FindStatusCondition(rest.Conditions, v1alpha1.Ready).Message = was.Message
 	return equality.Semantic.DeepEqual(*before, *rest) && !equality.Semantic.DeepEqual(*before, *after)
 }
+
+// IsStarting tells whether a status is the first one of a resource, and only says that the
+// object waits for other resources that are being applied.
+func IsStarting(before, after *v1alpha1.KubernetesApplicationResourceStatus) bool {
+	synced := meta.FindStatusCondition(after.Conditions, v1alpha1.Synced)
+	return meta.FindStatusCondition(before.Conditions, v1alpha1.Synced) == nil &&
+		synced != nil && synced.Status == metav1.ConditionFalse && synced.Reason == v1alpha1.ReasonApplying
+}

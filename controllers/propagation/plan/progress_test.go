@@ -49,3 +49,28 @@ func TestIsProgress(t *testing.T) {
 		}
 	}
 }
+
+func TestIsStarting(t *testing.T) {
+	status := func(conditions ...metav1.Condition) *v1alpha1.KubernetesApplicationResourceStatus {
+		return &v1alpha1.KubernetesApplicationResourceStatus{Conditions: conditions}
+	}
+	synced := func(is metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.Synced, Status: is, Reason: reason}
+	}
+	waits := status(synced(metav1.ConditionFalse, v1alpha1.ReasonApplying))
+	for name, tc := range map[string]struct {
+		reason        string
+		before, after *v1alpha1.KubernetesApplicationResourceStatus
+		want          bool
+	}{
+		"Waits":   {reason: "A new object waits for its Secret, which is being applied.", before: status(), after: waits, want: true},
+		"Missing": {reason: "A new object waits for a Secret that does not exist.", before: status(), after: status(synced(metav1.ConditionFalse, v1alpha1.ReasonDependencyMissing))},
+		"Applied": {reason: "A new object was applied.", before: status(), after: status(synced(metav1.ConditionTrue, v1alpha1.ReasonApplied))},
+		"Later":   {reason: "An object that was reported waits again.", before: waits, after: waits},
+		"Unknown": {reason: "The target was not read yet.", before: status(), after: status()},
+	} {
+		if got := IsStarting(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: starting = %t, want %t: %s", name, got, tc.want, tc.reason)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portico-io/portico/api/kinds"
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 	"github.com/portico-io/portico/controllers/clusters"
 	"github.com/portico-io/portico/controllers/propagation/plan"
@@ -35,9 +36,9 @@ func (s *Scope) SetDependenciesReady() {
 	s.SetSecretsReady()
 }
 
-// SetSecretsReady reports that the copies of the object are on the target.
+// SetSecretsReady reports that the Secrets and ConfigMaps of the object are on the target.
 func (s *Scope) SetSecretsReady() {
-	if slices.ContainsFunc(s.Dependencies, func(d plan.Dependency) bool { return IsCopied(d.Dependency) }) {
+	if slices.ContainsFunc(s.Dependencies, func(d plan.Dependency) bool { return HasContent(d.Dependency) }) {
 		s.SetCondition(v1alpha1.SecretsReady, metav1.ConditionTrue, v1alpha1.ReasonApplied,
 			fmt.Sprintf("the Secrets and ConfigMaps of %s %s are on target %s", s.Desired.GetKind(), s.Desired.GetName(), s.Target.Name))
 	}
@@ -56,3 +57,6 @@ func (s *Scope) CopyError(d *plan.Dependency, err error) (reason, problem string
 
 // IsCopied tells whether a dependency is sent as a copy.
 func IsCopied(d v1alpha1.Dependency) bool { return !d.Shared }
+
+// HasContent tells whether a dependency is a Secret or ConfigMap.
+func HasContent(d v1alpha1.Dependency) bool { return kinds.HasContent(kinds.DependencyKind(d.Kind)) }

@@ -30,6 +30,9 @@ type Scope struct {
 	Desired, Observed *unstructured.Unstructured
 	// State compares them.
 	State plan.State
+	// TakesOver says that the owner of the object is gone, and that the resource owns it
+	// from now on.
+	TakesOver bool
 	// Connection leads to the target, and Reader reads its cache of the object's kind.
 	Connection *clusters.TargetConnection
 	Reader     clusters.Reader
@@ -53,6 +56,14 @@ type Scope struct {
 	SkipStatus bool
 	// HoldStatusFor is the delay until a reconcile writes the status; 0 for now.
 	HoldStatusFor time.Duration
+}
+
+// Compare sets the state of the object after a change of the desired one.
+func (s *Scope) Compare(hubID string) {
+	s.State = plan.StateOf(s.Desired, s.Observed, s.Resource, hubID)
+	if s.TakesOver && s.State == plan.Foreign {
+		s.State = plan.Drifted
+	}
 }
 
 // PollInterval is the interval, jittered, at which the object of another owner is read
@@ -128,14 +139,7 @@ func OrphansObject(resource *v1alpha1.KubernetesApplicationResource) bool {
 	if deletion, _ := policies.DeletionPolicyOf(resource); deletion == v1alpha1.DeletionOrphan && resource.DeletionTimestamp != nil {
 		return true
 	}
-	return LostNativeObject(resource)
-}
-
-// LostNativeObject tells whether a resource was created for a native object, and has no
-// owner now: its native object was deleted with --cascade=orphan, or a backup left the
-// owner reference out.
-func LostNativeObject(resource *v1alpha1.KubernetesApplicationResource) bool {
-	return resource.Labels[v1alpha1.FrontDoorLabel] == v1alpha1.FrontDoor && metav1.GetControllerOf(resource) == nil
+	return policies.LostNativeObject(resource)
 }
 
 // WithStatusOf returns a copy of a stored resource with the status of another: the base

@@ -90,7 +90,7 @@ func (s *Scope) WaitForResource(first *v1alpha1.KubernetesApplicationResource, p
 // resource of the same name, which existed before a restore. A resource that a user
 // wrote owns the object of its predecessor. An object without marks was released.
 func (s *Scope) WrittenByPredecessor() bool {
-	if !s.State.Owned() || metav1.GetControllerOf(s.Resource) == nil && !LostNativeObject(s.Resource) {
+	if !s.State.Owned() || metav1.GetControllerOf(s.Resource) == nil && !policies.LostNativeObject(s.Resource) {
 		return false
 	}
 	writer := s.Observed.GetAnnotations()[v1alpha1.ResourceUIDAnnotation]
