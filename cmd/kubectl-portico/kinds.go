@@ -20,8 +20,9 @@ created there. The objects of other kinds need the label themselves.
 MOVES says whether an existing object moves to a target when it gets the label. An object
 of another kind needs the label when it is created.
 
-The list is that of this version of kubectl portico, and needs no cluster. Objects of other
-kinds run on targets by a KubernetesApplication.`
+The list is that of this version of kubectl portico, and needs no cluster. "kubectl get
+propagationkinds" lists the custom kinds of a hub. Objects of other kinds run on targets by
+a KubernetesApplication.`
 
 func (s *session) kinds() *cobra.Command {
 	var output string

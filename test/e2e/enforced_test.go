@@ -33,7 +33,7 @@ var _ = Describe("A NetworkPolicy, a ResourceQuota and a LimitRange", func() {
 
 	It("act on the target and on the hub, and are sent for a label of their own", func() {
 		namespace := newNamespace(dev)
-		kubectl(hub, "label", "namespace", namespace, isRemote)
+		optIn(namespace)
 		Expect(apply(namespace, enforced).err).To(And(
 			ContainSubstring("NetworkPolicy closed has an effect on the hub, too: it selects"),
 			ContainSubstring("ResourceQuota team has an effect on the hub, too: the hub counts"),

@@ -52,15 +52,6 @@ func chart(helm func(...string) string) string {
 	return dir
 }
 
-// optIn labels a namespace, and waits until the API server observes the label.
-func optIn(namespace string) {
-	GinkgoHelper()
-	kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/schedule=remote")
-	Eventually(func() string {
-		return run(hub, "", "-n", namespace, "create", "deployment", "new", "--image=nginx:1", "--dry-run=server", "-o", "jsonpath={.metadata.labels}").out
-	}).Should(ContainSubstring("workload.crossplane.io/schedule"))
-}
-
 var _ = DescribeTable("A chart with hooks is installed, tested, upgraded, rolled back and uninstalled by",
 	func(version string) {
 		const released = "deployment,statefulset,service,serviceaccount,hpa,pdb,ingress,pvc/uploads"

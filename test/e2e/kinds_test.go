@@ -291,7 +291,7 @@ var _ = Describe("A workload of each kind", func() {
 
 	It("goes with its namespace, and not as a part of another object", func() {
 		namespace := forKinds(dev)
-		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/schedule=remote")
+		optIn(namespace)
 		for _, k := range workloadKinds {
 			apply(namespace, k.manifest(scheduleRemote, "", "web", strings.ToLower(k.kind)))
 		}

@@ -14,10 +14,7 @@ var _ = Describe("A labelled namespace", func() {
 		apply(namespace, web("name: web\n  labels", "name: before\n  labels", ", workload.crossplane.io/schedule: remote", "", "app: web}", "app: before}"))
 		rolledOut(namespace, "before")
 
-		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/schedule=remote")
-		Eventually(func() string { // the API server selects webhooks by the labels that its cache has
-			return run(hub, unlabelled, "-n", namespace, "apply", "--dry-run=server", "-o", "yaml", "-f", "-").out
-		}).Should(ContainSubstring("workload.crossplane.io/schedule: remote"))
+		optIn(namespace)
 		apply(namespace, unlabelled)
 		apply(namespace, service("  ports: [{port: 80}]"))
 		apply(namespace, web("name: web\n  labels", "name: stays\n  labels", "schedule: remote", "schedule: local", "app: web}", "app: stays}"))

@@ -211,13 +211,10 @@ var _ = Describe("A namespace that opts in", func() {
 	It("opts in Jobs, CronJobs and Pods, and none that a controller makes for the hub", func() {
 		namespace := newNamespace(dev)
 		apply(namespace, web(", workload.crossplane.io/schedule: remote", ", workload.crossplane.io/schedule: local"))
-		kubectl(hub, "label", "namespace", namespace, "workload.crossplane.io/schedule=remote")
+		optIn(namespace)
 		local := ", workload.crossplane.io/schedule: remote"
-		Eventually(func() string {
-			kubectl(hub, "-n", namespace, "delete", "pod", "smoke", "--ignore-not-found", "--now")
-			apply(namespace, bare(local, ""))
-			return get(hub, namespace, "pod/smoke", ".spec.schedulingGates[0].name")
-		}).Should(Equal("workload.crossplane.io/remote"), "the API server knows the label of the namespace")
+		apply(namespace, bare(local, ""))
+		Expect(get(hub, namespace, "pod/smoke", ".spec.schedulingGates[0].name")).To(Equal("workload.crossplane.io/remote"))
 		apply(namespace, load(local, ""))
 		apply(namespace, cronJob(local, ""))
 		kubectl(hub, "-n", namespace, "create", "job", "now", "--from=cronjob/backup")

@@ -145,6 +145,15 @@ func publish(namespace string, on *cluster.Cluster) {
 	reachable(namespace, on.Name())
 }
 
+// optIn labels a namespace, and waits until the API server observes the label.
+func optIn(namespace string) {
+	GinkgoHelper()
+	kubectl(hub, "label", "namespace", namespace, isRemote)
+	Eventually(func() string {
+		return run(hub, "", "-n", namespace, "create", "deployment", "new", "--image=nginx:1", "--dry-run=server", "-o", "jsonpath={.metadata.labels}").out
+	}).Should(ContainSubstring("workload.crossplane.io/schedule"))
+}
+
 // create creates an object on a cluster, as its administrator.
 func create(c *cluster.Cluster, namespace, manifest string) {
 	GinkgoHelper()
