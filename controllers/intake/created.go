@@ -15,7 +15,8 @@ import (
 // machine.
 const maxCacheLag = time.Second
 
-// created has the UIDs of native objects.
+// created has the last resource version of the resource of each native object that this
+// process wrote a moment ago, by the UID of the native object.
 type created struct{ recent *cache.Expiring }
 
 func newCreated() created { return created{recent: cache.NewExpiring()} }
@@ -29,6 +30,21 @@ func (c created) createOnce(ctx context.Context, writer reconciler.Writer, nativ
 	if err := writer.Create(ctx, resource, "projecting its native object"); err != nil {
 		return err
 	}
-	c.recent.Set(native, nil, maxCacheLag)
+	c.recent.Set(native, resource.GetResourceVersion(), maxCacheLag)
 	return nil
+}
+
+// patchOnce patches the resource of the native object with a UID. If the cache does not
+// have the last write of this process yet, it requeues: the API server would reject a patch
+// of the older resource with a conflict.
+func (c created) patchOnce(ctx context.Context, writer reconciler.Writer, native types.UID, before, after client.Object) error {
+	last, _ := c.recent.Get(native)
+	if version, written := last.(string); written && reconciler.IsOlder(before.GetResourceVersion(), version) {
+		return reconciler.RequeueAfter(reconciler.CacheLag)
+	}
+	wrote, err := writer.Patch(ctx, before, after, "projecting its native object")
+	if err == nil && wrote {
+		c.recent.Set(native, after.GetResourceVersion(), maxCacheLag)
+	}
+	return err
 }

@@ -300,8 +300,7 @@ func (c *Controller) ensureResource(ctx context.Context, s *scope) error {
 	s.resource = current
 	before := current.DeepCopy()
 	updateResource(current, s.desired)
-	_, err = c.writer.Patch(ctx, before, current, "projecting its native object")
-	return err
+	return c.created.patchOnce(ctx, c.writer, s.native.GetUID(), before, current)
 }
 
 // waitForName waits until a resource with the same name is gone: that of another owner,

@@ -181,3 +181,30 @@ func TestCreateOnce(t *testing.T) {
 		t.Error("a failed creation is not repeated")
 	}
 }
+
+// TestPatchOnce patches a resource twice before the cache has the first patch.
+func TestPatchOnce(t *testing.T) {
+	scheme := reconcilertest.Scheme(t, v1alpha1.AddToScheme)
+	stored := resourceOf("web", "")
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(stored).Build()
+	written, writer := newCreated(), reconciler.Writer{Client: hub, Owner: v1alpha1.IntakeManager}
+	patch := func(before *v1alpha1.KubernetesApplicationResource, tier string) (*v1alpha1.KubernetesApplicationResource, error) {
+		after := before.DeepCopy()
+		after.Labels = map[string]string{"tier": tier}
+		return after, written.patchOnce(t.Context(), writer, "u1", before, after)
+	}
+	before := &v1alpha1.KubernetesApplicationResource{}
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(stored), before); err != nil {
+		t.Fatal(err)
+	}
+	first, err := patch(before, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := patch(before, "cache"); err == nil || !reconciler.IsEnd(err) {
+		t.Errorf("want a requeue while the cache is behind, got %v", err)
+	}
+	if _, err := patch(first, "cache"); err != nil {
+		t.Errorf("patching what the cache has: %v", err)
+	}
+}

@@ -70,7 +70,7 @@ func (c *applier) apply(ctx context.Context, s *scope.Scope) error {
 // that the drift policy does not correct.
 func (c *applier) applyDrifted(ctx context.Context, s *scope.Scope) ([]v1alpha1.Drift, error) {
 	last := c.memory.Writes.GetOn(s.Target, s.Resource.UID)
-	if last.Digest == plan.DigestOf(s.Desired) && memory.IsOlder(s.Observed.GetResourceVersion(), last.ResourceVersion) {
+	if last.Digest == plan.DigestOf(s.Desired) && reconciler.IsOlder(s.Observed.GetResourceVersion(), last.ResourceVersion) {
 		return nil, reconciler.ErrDone // the cache does not have our last apply yet
 	}
 	if plan.DigestOf(s.Observed) != plan.DigestOf(s.Desired) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 
-	"github.com/portico-io/portico/controllers/propagation/memory"
 	"github.com/portico-io/portico/controllers/propagation/plan"
 	"github.com/portico-io/portico/controllers/propagation/scope"
 	"github.com/portico-io/portico/controllers/reconciler"
@@ -17,7 +16,7 @@ func (c *applier) fillContent(ctx context.Context, s *scope.Scope) error {
 	if s.Content == nil || s.State == plan.Foreign || s.State == plan.NativeObject {
 		return nil
 	}
-	if s.Observed != nil && memory.IsOlder(s.Observed.GetResourceVersion(), c.memory.Writes.GetOn(s.Target, s.Resource.UID).ResourceVersion) {
+	if s.Observed != nil && reconciler.IsOlder(s.Observed.GetResourceVersion(), c.memory.Writes.GetOn(s.Target, s.Resource.UID).ResourceVersion) {
 		return reconciler.ErrDone // the cache does not have our last apply yet, which would be counted twice
 	}
 	if err := s.SetContentRevision(); err != nil {

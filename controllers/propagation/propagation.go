@@ -208,7 +208,7 @@ func (c *Controller) reconcile(ctx context.Context, target types.NamespacedName,
 		c.enqueuer.StopWaitingForKind(target, req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	if memory.IsOlder(resource.ResourceVersion, c.memory.Writes.Get(resource.UID).StatusVersion) {
+	if reconciler.IsOlder(resource.ResourceVersion, c.memory.Writes.Get(resource.UID).StatusVersion) {
 		// The cache does not have our last status yet. A status that is computed from
 		// the one before would emit the same events twice.
 		return reconcile.Result{RequeueAfter: wait.Jitter(reconciler.CacheLag, 1)}, nil

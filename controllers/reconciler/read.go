@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,4 +28,10 @@ func kindOf(object runtime.Object) string {
 		return kind
 	}
 	return fmt.Sprintf("%T", object)
+}
+
+// IsOlder tells whether a resource version is older than another.
+func IsOlder(observed, last string) bool {
+	order, err := resourceversion.CompareResourceVersion(observed, last)
+	return err == nil && order < 0
 }

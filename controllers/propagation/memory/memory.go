@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/portico-io/portico/api/workload/v1alpha1"
 )
@@ -183,10 +182,4 @@ func (s *sourceStates) Delete(key SourceKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byKey, key)
-}
-
-// IsOlder tells whether a resource version is older than another.
-func IsOlder(observed, last string) bool {
-	order, err := resourceversion.CompareResourceVersion(observed, last)
-	return err == nil && order < 0
 }
